@@ -1,0 +1,23 @@
+from numpy import float32, float64
+from numpy.typing import NDArray
+
+def max_threads() -> int: ...
+def max_product(
+    left: NDArray[float64],
+    right: NDArray[float64],
+    out: NDArray[float64] | NDArray[float32],
+    threads: int,
+) -> None: ...
+def solve_dual(
+    kernel: NDArray[float64] | NDArray[float32],
+    linear: NDArray[float64],
+    epsilon: NDArray[float64],
+    lower: NDArray[float64],
+    upper: NDArray[float64],
+    w: NDArray[float64],
+    gradient: NDArray[float64],
+    tol: float,
+    max_iter: int,
+    seconds: float,
+    threads: int,
+) -> tuple[int, int, float, float, float, float]: ...

@@ -1,0 +1,84 @@
+// Bindings of the compiled core. Checks that shapes fit; everything else is checked in Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <omp.h>
+
+#include <stdexcept>
+
+#include "max_product.hpp"
+#include "svm_dual.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using MutableVector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Kernel = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Tile = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+
+template <class T>
+void max_product(const Matrix& left, const Matrix& right, Tile<T> out, int threads) {
+  if (left.shape(1) != right.shape(1) || out.shape(0) != left.shape(0) ||
+      out.shape(1) != right.shape(0) || (out.shape(1) > 1 && out.stride(1) != 1))
+    throw std::invalid_argument("max_product: shapes or strides do not fit");
+  nb::gil_scoped_release release;
+  tessella::max_product<T>(left.data(), left.shape(0), right.data(), right.shape(0),
+                           left.shape(1), out.data(), static_cast<std::size_t>(out.stride(0)),
+                           threads);
+}
+
+// True when Ctrl-C was pressed. The pending exception is cleared: the solver returns its best
+// answer with a status, and the caller decides what to raise.
+bool interrupted() {
+  nb::gil_scoped_acquire acquire;
+  if (PyErr_CheckSignals() == 0) return false;
+  PyErr_Clear();
+  return true;
+}
+
+template <class T>
+nb::tuple solve_dual(const Kernel<T>& kernel, const Vector& linear, const Vector& epsilon,
+                     const Vector& lower, const Vector& upper, MutableVector w,
+                     MutableVector gradient, double tol, std::int64_t max_iter, double seconds,
+                     int threads) {
+  const std::size_t size = linear.shape(0);
+  for (const std::size_t length : {kernel.shape(0), kernel.shape(1), epsilon.shape(0),
+                                   lower.shape(0), upper.shape(0), w.shape(0),
+                                   gradient.shape(0)})
+    if (length != size) throw std::invalid_argument("solve_dual: lengths do not fit");
+  if (size == 0) throw std::invalid_argument("solve_dual: no samples");
+  const tessella::DualProblem problem{size, linear.data(), epsilon.data(), lower.data(),
+                                      upper.data()};
+  const tessella::DualLimits limits{tol, max_iter, seconds, interrupted};
+  tessella::DualReport report;
+  {
+    nb::gil_scoped_release release;
+    report = tessella::solve_dual<T>(kernel.data(), problem, limits, w.data(), gradient.data(),
+                                     threads);
+  }
+  return nb::make_tuple(static_cast<int>(report.status), report.iterations, report.intercept,
+                        report.objective, report.primal, report.violation);
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.doc() = "Compiled loops of Tessella.";
+  m.def("max_threads", &omp_get_max_threads, "Threads OpenMP would use by default.");
+  m.def("max_product", &max_product<double>, "left"_a, "right"_a, "out"_a.noconvert(), "threads"_a,
+        "out[i, j] = prod_f min(left[i, f], right[j, f]).");
+  m.def("max_product", &max_product<float>, "left"_a, "right"_a, "out"_a.noconvert(), "threads"_a);
+  m.def("solve_dual", &solve_dual<double>, "kernel"_a.noconvert(), "linear"_a, "epsilon"_a,
+        "lower"_a, "upper"_a, "w"_a.noconvert(), "gradient"_a.noconvert(), "tol"_a, "max_iter"_a,
+        "seconds"_a, "threads"_a,
+        "Solves the SVM dual in place; returns (status, iterations, intercept, objective, "
+        "primal, violation).");
+  m.def("solve_dual", &solve_dual<float>, "kernel"_a.noconvert(), "linear"_a, "epsilon"_a,
+        "lower"_a, "upper"_a, "w"_a.noconvert(), "gradient"_a.noconvert(), "tol"_a, "max_iter"_a,
+        "seconds"_a, "threads"_a);
+}

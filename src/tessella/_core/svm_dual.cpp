@@ -1,0 +1,377 @@
+#include "svm_dual.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "simd.hpp"
+
+namespace tessella {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kBlock = 256;  // samples per block in searches for a maximum
+constexpr double kBlocked = 1e300;   // offset that takes a sample out of a search
+
+struct Candidate {
+  double value = -kBlocked;
+  std::size_t index = 0;
+};
+
+// The sweeps below find the maximum of each block first, which vectorises, and look for its
+// index only in the winning block. Each is written once for both storage types and inlined into
+// a pair of functions compiled for several instruction sets.
+
+// F -= step * (row_i - row_j), then the sample that gains most by growing.
+template <class T>
+TESSELLA_INLINE Candidate update_and_find_up_impl(const T* row_i, const T* row_j, double step,
+                                                  double* gradient, const double* up_offset,
+                                                  std::size_t size) {
+  Candidate best;
+  std::size_t best_block = 0;
+  for (std::size_t start = 0; start < size; start += kBlock) {
+    const std::size_t stop = std::min(size, start + kBlock);
+    double top = -kBlocked;
+#pragma omp simd reduction(max : top)
+    for (std::size_t k = start; k < stop; ++k) {
+      const double difference = static_cast<double>(row_i[k]) - static_cast<double>(row_j[k]);
+      const double value = gradient[k] - step * difference;
+      gradient[k] = value;
+      const double up = value - up_offset[k];
+      top = up > top ? up : top;
+    }
+    if (top > best.value) best.value = top, best_block = start;
+  }
+  best.index = best_block;
+  for (std::size_t k = best_block, stop = std::min(size, best_block + kBlock); k < stop; ++k)
+    if (gradient[k] - up_offset[k] == best.value) {
+      best.index = k;
+      break;
+    }
+  return best;
+}
+
+TESSELLA_SIMD Candidate update_and_find_up(const float* row_i, const float* row_j, double step,
+                                           double* gradient, const double* up_offset,
+                                           std::size_t size) {
+  return update_and_find_up_impl(row_i, row_j, step, gradient, up_offset, size);
+}
+TESSELLA_SIMD Candidate update_and_find_up(const double* row_i, const double* row_j, double step,
+                                           double* gradient, const double* up_offset,
+                                           std::size_t size) {
+  return update_and_find_up_impl(row_i, row_j, step, gradient, up_offset, size);
+}
+
+struct Partner {
+  double gain = 0.0;  // of the best partner, 0 when there is none
+  std::size_t index = 0;
+};
+
+// What find_partner needs to know of the growing sample i.
+struct Growing {
+  double up;        // derivative of the objective when w_i grows
+  double diagonal;  // K_ii
+};
+
+// The sample to shrink while i grows: largest increase of the objective along the pair.
+template <class T>
+TESSELLA_INLINE Partner find_partner_impl(const T* row_i, const Growing& i,
+                                          const double* diagonal, const double* gradient,
+                                          const double* down_offset, double floor,
+                                          std::size_t size) {
+  const auto gain_of = [&](std::size_t k) {
+    const double slope = i.up - (gradient[k] - down_offset[k]);
+    double curvature = i.diagonal + diagonal[k] - 2.0 * static_cast<double>(row_i[k]);
+    curvature = curvature > floor ? curvature : floor;
+    return slope > 0.0 ? slope * slope / curvature : 0.0;
+  };
+  Partner best;
+  std::size_t best_block = 0;
+  for (std::size_t start = 0; start < size; start += kBlock) {
+    const std::size_t stop = std::min(size, start + kBlock);
+    double top = 0.0;
+#pragma omp simd reduction(max : top)
+    for (std::size_t k = start; k < stop; ++k) {
+      const double gain = gain_of(k);
+      top = gain > top ? gain : top;
+    }
+    if (top > best.gain) best.gain = top, best_block = start;
+  }
+  best.index = best_block;
+  for (std::size_t k = best_block, stop = std::min(size, best_block + kBlock); k < stop; ++k)
+    if (gain_of(k) == best.gain) {
+      best.index = k;
+      break;
+    }
+  return best;
+}
+
+TESSELLA_SIMD Partner find_partner(const float* row_i, const Growing& i, const double* diagonal,
+                                   const double* gradient, const double* down_offset,
+                                   double floor, std::size_t size) {
+  return find_partner_impl(row_i, i, diagonal, gradient, down_offset, floor, size);
+}
+TESSELLA_SIMD Partner find_partner(const double* row_i, const Growing& i, const double* diagonal,
+                                   const double* gradient, const double* down_offset,
+                                   double floor, std::size_t size) {
+  return find_partner_impl(row_i, i, diagonal, gradient, down_offset, floor, size);
+}
+
+template <class T>
+TESSELLA_INLINE void subtract_row_impl(const T* row, double scale, double* target,
+                                       std::size_t size) {
+#pragma omp simd
+  for (std::size_t k = 0; k < size; ++k) target[k] -= scale * static_cast<double>(row[k]);
+}
+
+TESSELLA_SIMD void subtract_row(const float* row, double scale, double* target,
+                                std::size_t size) {
+  subtract_row_impl(row, scale, target, size);
+}
+TESSELLA_SIMD void subtract_row(const double* row, double scale, double* target,
+                                std::size_t size) {
+  subtract_row_impl(row, scale, target, size);
+}
+
+template <class T>
+class DualSolver {
+ public:
+  DualSolver(const T* kernel, const DualProblem& problem, const DualLimits& limits, double* w,
+             double* gradient, int threads)
+      : kernel_(kernel),
+        problem_(problem),
+        limits_(limits),
+        size_(problem.size),
+        w_(w),
+        gradient_(gradient),
+        threads_(threads),
+        diagonal_(size_),
+        up_offset_(size_),
+        down_offset_(size_) {
+    double largest = 0.0;
+    for (std::size_t k = 0; k < size_; ++k) {
+      diagonal_[k] = static_cast<double>(row(k)[k]);
+      largest = std::max(largest, diagonal_[k]);
+      refresh_offsets(k);
+    }
+    // A curvature of zero (duplicate rows) means "go to the bound"; the floor keeps it finite.
+    curvature_floor_ = std::max(1e-14 * largest, std::numeric_limits<double>::min());
+    // A certified gap costs O(m log m), a step O(m): test about once per pass over the samples.
+    test_period_ = std::max<std::int64_t>(200, static_cast<std::int64_t>(size_) / 2);
+  }
+
+  DualReport run() {
+    restart();
+    std::int64_t next_test = 0;
+    DualStatus status = DualStatus::kOptimal;
+    while (true) {
+      const T* row_i = row(up_.index);
+      const Partner partner =
+          find_partner(row_i, Growing{up_.value, diagonal_[up_.index]}, diagonal_.data(),
+                       gradient_, down_offset_.data(), curvature_floor_, size_);
+      const bool stationary = up_.value <= -kBlocked / 2 || partner.gain <= 0.0;
+      if (stationary || iteration_ >= next_test) {
+        next_test = iteration_ + test_period_;
+        measure();
+        if (stationary || gap_reached()) {
+          if (confirmed(status)) break;
+          next_test = iteration_;
+          continue;
+        }
+      }
+      if (limit_reached(status)) break;
+      const double step = move_pair(up_.index, partner.index);
+      if (step == 0.0) {
+        if (confirmed(status)) break;
+        continue;
+      }
+      fresh_ = false;
+      ++iteration_;
+      up_ = update_and_find_up(row_i, row(partner.index), step, gradient_, up_offset_.data(),
+                               size_);
+    }
+    if (!fresh_) recompute_gradient();
+    measure();
+    return {status, iteration_, intercept_, objective_, objective_ + gap_, violation()};
+  }
+
+ private:
+  const T* row(std::size_t k) const { return kernel_ + k * size_; }
+
+  // Derivatives of the objective when w_k grows or shrinks are F_k - offset - b.
+  void refresh_offsets(std::size_t k) {
+    const double eps = problem_.epsilon[k];
+    up_offset_[k] = w_[k] >= problem_.upper[k] ? kBlocked : (w_[k] >= 0.0 ? eps : -eps);
+    down_offset_[k] = w_[k] <= problem_.lower[k] ? -kBlocked : (w_[k] > 0.0 ? eps : -eps);
+  }
+
+  void recompute_gradient() {
+    std::vector<std::size_t> support;
+    for (std::size_t k = 0; k < size_; ++k)
+      if (w_[k] != 0.0) support.push_back(k);
+    constexpr std::size_t kChunk = 2048;  // of the gradient: stays in the first-level cache
+    const auto chunks = static_cast<std::ptrdiff_t>((size_ + kChunk - 1) / kChunk);
+#pragma omp parallel for schedule(static) num_threads(threads_)
+    for (std::ptrdiff_t chunk = 0; chunk < chunks; ++chunk) {
+      const std::size_t begin = static_cast<std::size_t>(chunk) * kChunk;
+      const std::size_t end = std::min(size_, begin + kChunk);
+      std::copy(problem_.linear + begin, problem_.linear + end, gradient_ + begin);
+      for (const std::size_t s : support)
+        subtract_row(row(s) + begin, w_[s], gradient_ + begin, end - begin);
+    }
+  }
+
+  // A gradient free of the rounding that steps accumulate, and the candidate that follows.
+  void restart() {
+    recompute_gradient();
+    fresh_ = true;
+    up_ = update_and_find_up(kernel_, kernel_, 0.0, gradient_, up_offset_.data(), size_);
+  }
+
+  // No claim is made on an updated gradient: the first call recomputes it and lets the loop try
+  // again, the second one ends the run.
+  bool confirmed(DualStatus& status) {
+    if (!fresh_) {
+      restart();
+      return false;
+    }
+    status = gap_reached() ? DualStatus::kOptimal : DualStatus::kPrecision;
+    return true;
+  }
+
+  bool limit_reached(DualStatus& status) {
+    if (limits_.max_iter >= 0 && iteration_ >= limits_.max_iter) {
+      status = DualStatus::kMaxIter;
+      return true;
+    }
+    if (iteration_ % 64 != 0) return false;
+    const auto now = Clock::now();
+    if (limits_.seconds >= 0.0 &&
+        std::chrono::duration<double>(now - start_).count() >= limits_.seconds) {
+      status = DualStatus::kDeadline;
+      return true;
+    }
+    if (now - last_poll_ > std::chrono::milliseconds(100)) {
+      last_poll_ = now;
+      if (limits_.abort && limits_.abort()) {
+        status = DualStatus::kInterrupted;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Moves w_i up and w_j down by the same amount, to the maximum along that line: the slope
+  // falls linearly and drops by 2 eps where w_i or w_j passes zero. Returns the amount.
+  double move_pair(std::size_t i, std::size_t j) {
+    const double curvature = std::max(
+        diagonal_[i] + diagonal_[j] - 2.0 * static_cast<double>(row(i)[j]), curvature_floor_);
+    const double start_i = w_[i], start_j = w_[j];
+    double slope = (gradient_[i] - up_offset_[i]) - (gradient_[j] - down_offset_[j]);
+    while (slope > 0.0) {
+      const double stop_i = w_[i] < 0.0 ? 0.0 : problem_.upper[i];
+      const double stop_j = w_[j] > 0.0 ? 0.0 : problem_.lower[j];
+      const double room_i = stop_i - w_[i], room_j = w_[j] - stop_j;
+      const double move = std::min({slope / curvature, room_i, room_j});
+      // Land on a kink or a bound exactly, so that later comparisons with it hold.
+      w_[i] = move == room_i ? stop_i : w_[i] + move;
+      w_[j] = move == room_j ? stop_j : w_[j] - move;
+      slope -= curvature * move;
+      if (move < room_i && move < room_j) break;
+      if (w_[i] == problem_.upper[i] || w_[j] == problem_.lower[j]) break;
+      if (w_[i] == 0.0) slope -= 2.0 * problem_.epsilon[i];
+      if (w_[j] == 0.0) slope -= 2.0 * problem_.epsilon[j];
+    }
+    refresh_offsets(i);
+    refresh_offsets(j);
+    return 0.5 * ((w_[i] - start_i) + (start_j - w_[j]));
+  }
+
+  // The offset b that minimises the primal: a convex piecewise linear function of b whose slope
+  // starts at -sum(upper) and rises by upper_k at F_k - eps_k and by -lower_k at F_k + eps_k.
+  double best_intercept() {
+    breaks_.clear();
+    double slope = 0.0;
+    for (std::size_t k = 0; k < size_; ++k) {
+      slope -= problem_.upper[k];
+      if (problem_.upper[k] > 0.0)
+        breaks_.emplace_back(gradient_[k] - problem_.epsilon[k], problem_.upper[k]);
+      if (problem_.lower[k] < 0.0)
+        breaks_.emplace_back(gradient_[k] + problem_.epsilon[k], -problem_.lower[k]);
+    }
+    if (breaks_.empty()) return 0.0;
+    std::sort(breaks_.begin(), breaks_.end());
+    const double flat = 1e-12 * std::fabs(slope);
+    for (std::size_t k = 0; k + 1 < breaks_.size(); ++k) {
+      slope += breaks_[k].second;
+      if (slope > flat) return breaks_[k].first;
+      // A flat bottom: every b of the interval is optimal, the middle is the fair choice.
+      if (slope >= -flat) return 0.5 * (breaks_[k].first + breaks_[k + 1].first);
+    }
+    return breaks_.back().first;
+  }
+
+  void measure() {
+    intercept_ = best_intercept();
+    objective_ = gap_ = 0.0;
+    for (std::size_t k = 0; k < size_; ++k) {
+      const double eps = problem_.epsilon[k];
+      const double residual = gradient_[k] - intercept_;
+      const double loss = problem_.upper[k] * std::max(residual - eps, 0.0) -
+                          problem_.lower[k] * std::max(-residual - eps, 0.0);
+      // Fenchel gap of one sample: never negative, so the sum loses nothing to cancellation.
+      gap_ += std::max(0.0, loss - w_[k] * residual + eps * std::fabs(w_[k]));
+      objective_ +=
+          0.5 * w_[k] * (problem_.linear[k] + gradient_[k]) - eps * std::fabs(w_[k]);
+    }
+  }
+
+  bool gap_reached() const { return gap_ <= limits_.tol * std::fabs(objective_ + gap_); }
+
+  double violation() const {
+    double up = -kBlocked, down = kBlocked;
+    for (std::size_t k = 0; k < size_; ++k) {
+      up = std::max(up, gradient_[k] - up_offset_[k]);
+      down = std::min(down, gradient_[k] - down_offset_[k]);
+    }
+    return up > -kBlocked / 2 && down < kBlocked / 2 ? std::max(0.0, up - down) : 0.0;
+  }
+
+  const T* kernel_;
+  const DualProblem& problem_;
+  const DualLimits& limits_;
+  const std::size_t size_;
+  double* w_;
+  double* gradient_;
+  const int threads_;
+  std::vector<double> diagonal_, up_offset_, down_offset_;
+  std::vector<std::pair<double, double>> breaks_;
+  double curvature_floor_ = 0.0;
+  std::int64_t test_period_ = 0;
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point last_poll_ = start_;
+
+  bool fresh_ = false;  // gradient_ computed from scratch, no step since
+  std::int64_t iteration_ = 0;
+  Candidate up_;
+  double intercept_ = 0.0, objective_ = 0.0, gap_ = 0.0;
+};
+
+}  // namespace
+
+template <class T>
+DualReport solve_dual(const T* kernel, const DualProblem& problem, const DualLimits& limits,
+                      double* w, double* gradient, int threads) {
+  return DualSolver<T>(kernel, problem, limits, w, gradient, threads).run();
+}
+
+template DualReport solve_dual<float>(const float*, const DualProblem&, const DualLimits&,
+                                      double*, double*, int);
+template DualReport solve_dual<double>(const double*, const DualProblem&, const DualLimits&,
+                                       double*, double*, int);
+
+}  // namespace tessella

@@ -1,0 +1,58 @@
+// The dual of the soft-margin support vector machine, for a given dense kernel matrix.
+//
+//   maximise   p'w - sum_i eps_i |w_i| - 1/2 w'Kw     over   lower <= w <= upper,  sum w = 0
+//
+// with lower <= 0 <= upper. Classification is p = y, eps = 0 and the box [0, C] or [-C, 0];
+// regression is p = y and the box [-C, C]. Keeping the kink of |w| in place of two nonnegative
+// halves leaves m variables instead of 2m.
+//
+// Method: sequential minimal optimisation with second-order choice of the pair. The gradient
+// F = p - Kw is kept exactly up to date by each step, and one pass over two rows of K both
+// applies the step and finds the next candidate. The stopping test is the duality gap.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace tessella {
+
+struct DualProblem {
+  std::size_t size;
+  const double* linear;   // p
+  const double* epsilon;  // eps, >= 0
+  const double* lower;    // <= 0
+  const double* upper;    // >= 0
+};
+
+enum class DualStatus : int {
+  kOptimal = 0,      // relative gap <= tol
+  kMaxIter = 1,      // iteration limit
+  kDeadline = 2,     // time limit
+  kInterrupted = 3,  // asked to stop from outside
+  kPrecision = 4,    // no step changes w any more in double precision
+};
+
+struct DualReport {
+  DualStatus status;
+  std::int64_t iterations;
+  double intercept;  // best offset b of f = Kw + b
+  double objective;  // dual value, a lower bound of the SVM's optimum
+  double primal;     // primal value at (w, b), an upper bound of it
+  double violation;  // largest KKT violation, 0 when optimal
+};
+
+struct DualLimits {
+  double tol;                   // relative gap
+  std::int64_t max_iter;        // negative: none
+  double seconds;               // negative: none
+  std::function<bool()> abort;  // polled about ten times a second; true stops the solver
+};
+
+// `w` is a feasible start on entry and the answer on exit, feasible whatever the status;
+// `gradient` receives F = p - Kw of the answer. K is size x size, symmetric, row-major.
+template <class T>
+DualReport solve_dual(const T* kernel, const DualProblem& problem, const DualLimits& limits,
+                      double* w, double* gradient, int threads);
+
+}  // namespace tessella

@@ -1,0 +1,48 @@
+"""One rule for the number of threads, for the compiled loops and for BLAS alike."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from tessella import _core
+
+
+def effective_threads(n_jobs: int | None = None) -> int:
+    """Number of threads that `n_jobs` stands for.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        None for every core this process may use (or ``OMP_NUM_THREADS``), a positive count, or
+        a negative one counted from the end as in joblib: -1 is all cores, -2 all but one.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
+    if n_jobs is None:
+        return max(1, _core.max_threads())
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 has no meaning; use None for all cores or a positive number.")
+    if n_jobs > 0:
+        return n_jobs
+    return max(1, _usable_cores() + 1 + n_jobs)
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def limit_blas(n_jobs: int | None) -> AbstractContextManager[Any]:
+    """Keep BLAS within `n_jobs` threads inside a ``with`` block; None leaves it alone."""
+    if n_jobs is None:
+        return nullcontext()
+    limits: AbstractContextManager[Any] = threadpool_limits(effective_threads(n_jobs), "blas")
+    return limits

@@ -1,0 +1,19 @@
+"""Kernel sets: families of kernels linear in a positive matrix P."""
+
+from tessella.kernels._base import BoundKernelSet, KernelSet, Moments
+from tessella.kernels._integral import IntegralKernels
+from tessella.kernels._learned import LearnedKernel
+from tessella.kernels._polynomial import PolynomialKernels
+from tessella.kernels._scaling import UnitBox
+from tessella.kernels._tessellated import TessellatedKernels
+
+__all__ = [
+    "BoundKernelSet",
+    "IntegralKernels",
+    "KernelSet",
+    "LearnedKernel",
+    "Moments",
+    "PolynomialKernels",
+    "TessellatedKernels",
+    "UnitBox",
+]

@@ -1,0 +1,190 @@
+"""What every kernel set offers: the contract between the mathematics and the solvers.
+
+A kernel set is a family k(x, y) = ∫ N(z, x)ᵀ P N(z, y) dz, linear in a positive semidefinite
+matrix P of side ``n_params``. Solvers see it only through a :class:`BoundKernelSet`: the set on a
+fixed training sample, where it becomes the linear map P ↦ K(P) and its adjoint w ↦ D(w).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+class Moments(ABC):
+    """What a dual vector w needs to know of all kernels of the set at once.
+
+    Computed once for a w, always in float64; the gradient and the scores for any P then cost
+    little, which is how one product serves both halves of the certificate.
+    """
+
+    @property
+    @abstractmethod
+    def gradient(self) -> FloatArray:
+        """D(w) of shape (n_params, n_params), with ``<D(w), P> = w @ K(P) @ w``."""
+
+    @abstractmethod
+    def scores(self, P: FloatArray) -> FloatArray:
+        """``K(P) @ w`` of shape (m,), never forming K(P)."""
+
+
+class BoundKernelSet(ABC):
+    """A kernel set on a training sample of m rows.
+
+    Attributes
+    ----------
+    n_samples, n_params : int
+        m, and the side of P.
+    """
+
+    n_samples: int
+    n_params: int
+
+    def gram(self, P: FloatArray, *, centred: bool = False) -> NDArray[Any]:
+        """Kernel matrix K(P) of shape (m, m), exactly symmetric, in the dtype of the binding.
+
+        Parameters
+        ----------
+        P : ndarray of shape (n_params, n_params)
+            Symmetric; need not be positive.
+        centred : bool
+            Return HKH with H = I - 11ᵀ/m. Because Σw = 0 this changes an SVM's intercept and
+            nothing else, and it removes the large common part of the entries that costs digits.
+        """
+        left, right = symmetric_factors(checked_parameter(P, self.n_params))
+        return self._gram(left, right, centred)
+
+    def gram_factor(self, U: FloatArray, *, centred: bool = False) -> NDArray[Any]:
+        """``gram(U @ U.T)`` for U of shape (n_params, r), at a cost that grows with r."""
+        U = np.asarray(U, dtype=np.float64)
+        if U.ndim != 2 or len(U) != self.n_params:
+            raise ValueError(f"U has shape {U.shape}, expected ({self.n_params}, r).")
+        return self._gram(U, U, centred)
+
+    def gradient(self, w: ArrayLike) -> FloatArray:
+        """D(w), the matrix with ``<D(w), P> = w @ K(P) @ w`` for every P."""
+        return self.moments(w).gradient
+
+    @abstractmethod
+    def _gram(self, left: FloatArray, right: FloatArray, centred: bool) -> NDArray[Any]:
+        """Kernel matrix of the symmetric P = left @ right.T."""
+
+    @abstractmethod
+    def moments(self, w: ArrayLike) -> Moments:
+        """The :class:`Moments` of a dual vector of shape (m,), in float64."""
+
+    @abstractmethod
+    def diag(self, P: FloatArray) -> FloatArray:
+        """``k(x, x)`` for each training row."""
+
+    @abstractmethod
+    def cross(self, X_new: FloatArray, P: FloatArray) -> FloatArray:
+        """Kernel between new rows and the training rows, of shape (len(X_new), m)."""
+
+
+class KernelSet(ABC):
+    """A family of kernels linear in a positive matrix; immutable in use, cheap to copy.
+
+    Subclasses are dataclasses whose fields are the hyperparameters. ``get_params`` and
+    ``set_params`` follow scikit-learn, so ``GridSearchCV`` reaches ``kernels__delta``.
+    """
+
+    #: Name under which model files record the family; None when it cannot be written as data.
+    family: ClassVar[str | None] = None
+
+    @abstractmethod
+    def count_params(self, n_features: int) -> int:
+        """Side of P for data with `n_features` columns."""
+
+    @abstractmethod
+    def bind(
+        self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
+    ) -> BoundKernelSet:
+        """The set on the rows of X, which should lie in the unit cube.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n)
+            Scaled training data.
+        dtype : float32 or float64
+            Storage of matrices with m² entries; everything else is float64.
+        n_jobs : int, optional
+            Threads of the compiled loops.
+        """
+
+    @abstractmethod
+    def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
+        """Bytes a binding holds, before any kernel matrix is asked for."""
+
+    @abstractmethod
+    def cross(self, X: ArrayLike, Y: ArrayLike, P: FloatArray) -> FloatArray:
+        """Kernel matrix between the rows of X and of Y, of shape (len(X), len(Y))."""
+
+    @abstractmethod
+    def scores(self, X: ArrayLike, Y: ArrayLike, P: FloatArray, w: FloatArray) -> FloatArray:
+        """``cross(X, Y, P) @ w`` in tiles, without the matrix."""
+
+    @abstractmethod
+    def diag(self, X: ArrayLike, P: FloatArray) -> FloatArray:
+        """``k(x, x)`` for each row of X."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's signature
+        """Hyperparameters by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def set_params(self, **params: Any) -> Self:
+        """Change hyperparameters by name."""
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {sorted(known)}."
+                )
+            setattr(self, name, value)
+        return self
+
+
+def as_rows(X: ArrayLike) -> FloatArray:
+    """X as a C-contiguous float64 matrix of rows."""
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"Expected a matrix of rows, got an array of shape {X.shape}.")
+    return X
+
+
+def as_dual_vector(w: ArrayLike, size: int) -> FloatArray:
+    """W as a float64 vector of the given length."""
+    w = np.asarray(w, dtype=np.float64)
+    if w.shape != (size,):
+        raise ValueError(f"w has shape {w.shape}, expected ({size},).")
+    return w
+
+
+def checked_parameter(P: ArrayLike, n_params: int) -> FloatArray:
+    """P as a float64 symmetric matrix of the right side."""
+    P = np.asarray(P, dtype=np.float64)
+    if P.shape != (n_params, n_params):
+        raise ValueError(f"P has shape {P.shape}, expected ({n_params}, {n_params}).")
+    asymmetry = float(np.abs(P - P.T).max(initial=0.0))
+    if asymmetry > 1e-9 * float(np.abs(P).max(initial=0.0)):
+        raise ValueError(f"P must be symmetric; entries differ by up to {asymmetry:.3g}.")
+    return P
+
+
+def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(L, R) with ``P = L @ R.T`` and as many columns as P has rank.
+
+    Directions whose eigenvalue is rounding noise are dropped: learned matrices have rank one or
+    two, and every later cost grows with the number of columns.
+    """
+    eigenvalues, vectors = np.linalg.eigh(0.5 * (P + P.T))
+    size = np.abs(eigenvalues)
+    keep = size > len(P) * np.finfo(float).eps * size.max(initial=0.0)
+    vectors = vectors[:, keep]
+    return vectors * eigenvalues[keep], vectors

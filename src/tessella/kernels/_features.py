@@ -1,0 +1,130 @@
+"""Kernel sets with finitely many nodes: k(x, y) = Σ_t ω_t N_t(x)ᵀ P N_t(y)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from tessella.kernels._base import (
+    BoundKernelSet,
+    FloatArray,
+    KernelSet,
+    Moments,
+    as_dual_vector,
+    as_rows,
+    checked_parameter,
+    symmetric_factors,
+)
+
+_TILE_BYTES = 64 * 2**20
+
+
+class FiniteKernelSet(KernelSet):
+    """Base of kernel sets given by features: subclasses say what N is at each node."""
+
+    def features(self, X: FloatArray) -> FloatArray:
+        """``√ω_t N_t(x)`` of shape (len(X), nodes, n_params)."""
+        raise NotImplementedError
+
+    def count_nodes(self, n_features: int) -> int:
+        """Number of nodes T."""
+        raise NotImplementedError
+
+    def bind(
+        self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
+    ) -> BoundFeatures:
+        """See :meth:`KernelSet.bind`; `n_jobs` is BLAS's affair here."""
+        del n_jobs
+        return BoundFeatures(self, as_rows(X), dtype)
+
+    def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
+        """See :meth:`KernelSet.memory_estimate`."""
+        del itemsize  # the features stay in float64
+        return 8 * n_samples * self.count_nodes(n_features) * self.count_params(n_features)
+
+    def cross(self, X: ArrayLike, Y: ArrayLike, P: FloatArray) -> FloatArray:
+        """See :meth:`KernelSet.cross`."""
+        left, right = symmetric_factors(np.asarray(P, dtype=np.float64))
+        result: FloatArray = _flat(self.features(as_rows(X)), left) @ (
+            _flat(self.features(as_rows(Y)), right).T
+        )
+        return result
+
+    def scores(self, X: ArrayLike, Y: ArrayLike, P: FloatArray, w: FloatArray) -> FloatArray:
+        """See :meth:`KernelSet.scores`."""
+        X, Y = as_rows(X), as_rows(Y)
+        weight = np.einsum("k,ktp->tp", w, self.features(Y)) @ np.asarray(P, dtype=np.float64)
+        row_bytes = 8 * max(1, weight.size)
+        step = max(1, _TILE_BYTES // row_bytes)
+        return np.concatenate(
+            [
+                np.einsum("ktp,tp->k", self.features(X[start : start + step]), weight)
+                for start in range(0, len(X), step)
+            ]
+            or [np.zeros(0)]
+        )
+
+    def diag(self, X: ArrayLike, P: FloatArray) -> FloatArray:
+        """See :meth:`KernelSet.diag`."""
+        phi = self.features(as_rows(X))
+        result: FloatArray = np.einsum("ktp,ktp->k", phi @ np.asarray(P, dtype=np.float64), phi)
+        return result
+
+
+def _flat(phi: FloatArray, factor: FloatArray) -> FloatArray:
+    """Features times a factor of P, nodes and columns side by side: (m, nodes * r)."""
+    flat: FloatArray = (phi @ factor).reshape(len(phi), -1)
+    return flat
+
+
+class BoundFeatures(BoundKernelSet):
+    """A :class:`FiniteKernelSet` on training rows; holds the (m, nodes, n_params) features."""
+
+    def __init__(self, kernels: FiniteKernelSet, X: FloatArray, dtype: DTypeLike) -> None:
+        self._kernels = kernels
+        self._X = X
+        self._dtype = np.dtype(dtype)
+        self._phi = kernels.features(X)
+        self.n_samples, _, self.n_params = self._phi.shape
+
+    def _gram(self, left: FloatArray, right: FloatArray, centred: bool) -> NDArray[Any]:
+        phi_left, phi_right = _flat(self._phi, left), _flat(self._phi, right)
+        if centred:
+            phi_left -= phi_left.mean(axis=0)
+            phi_right -= phi_right.mean(axis=0)
+        K = phi_left @ phi_right.T
+        # Both triangles are the same number up to rounding; solvers need them the same exactly.
+        K += K.T.copy()
+        K *= 0.5
+        return K.astype(self._dtype, copy=False)
+
+    def moments(self, w: ArrayLike) -> Moments:
+        """See :meth:`BoundKernelSet.moments`."""
+        return _FeatureMoments(self._phi, as_dual_vector(w, self.n_samples))
+
+    def diag(self, P: FloatArray) -> FloatArray:
+        """See :meth:`BoundKernelSet.diag`."""
+        P = checked_parameter(P, self.n_params)
+        result: FloatArray = np.einsum("ktp,ktp->k", self._phi @ P, self._phi)
+        return result
+
+    def cross(self, X_new: FloatArray, P: FloatArray) -> FloatArray:
+        """See :meth:`BoundKernelSet.cross`."""
+        return self._kernels.cross(X_new, self._X, checked_parameter(P, self.n_params))
+
+
+class _FeatureMoments(Moments):
+    def __init__(self, phi: FloatArray, w: FloatArray) -> None:
+        self._phi = phi
+        self._sums = np.einsum("k,ktp->tp", w, phi)
+
+    @property
+    def gradient(self) -> FloatArray:
+        D: FloatArray = self._sums.T @ self._sums
+        return D
+
+    def scores(self, P: FloatArray) -> FloatArray:
+        result: FloatArray = np.einsum("ktp,tp->k", self._phi, self._sums @ P)
+        return result

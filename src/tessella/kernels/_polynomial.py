@@ -1,0 +1,49 @@
+"""Generalised polynomial kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tessella.kernels._base import FloatArray
+from tessella.kernels._features import FiniteKernelSet
+from tessella.kernels._monomials import checked_degree, count_monomials, evaluate, exponents
+
+
+@dataclass
+class PolynomialKernels(FiniteKernelSet):
+    """Generalised polynomial kernels ``k(x, y) = Z(x)ᵀ P Z(y)``.
+
+    Z holds all monomials of total degree at most `degree`, so every polynomial kernel of that
+    degree is in the set. Tractable and not universal: the learned function is a polynomial.
+
+    Parameters
+    ----------
+    degree : int, default=2
+        Largest total degree d; ``n_params = C(n + d, d)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.kernels import PolynomialKernels
+    >>> bound = PolynomialKernels(degree=1).bind([[0.0, 0.5], [1.0, 0.25]])
+    >>> bound.gram(np.eye(3)).tolist()
+    [[1.25, 1.125], [1.125, 2.0625]]
+    """
+
+    degree: int = 2
+
+    family: ClassVar[str | None] = "polynomial"
+
+    def count_params(self, n_features: int) -> int:
+        """Side of P: number of monomials."""
+        return count_monomials(n_features, checked_degree(self.degree))
+
+    def count_nodes(self, n_features: int) -> int:
+        """One: there is nothing to integrate."""
+        del n_features
+        return 1
+
+    def features(self, X: FloatArray) -> FloatArray:
+        """Monomials of each row, of shape (len(X), 1, n_params)."""
+        return evaluate(X, exponents(X.shape[1], checked_degree(self.degree)))[:, None, :]
