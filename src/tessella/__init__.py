@@ -1,0 +1,23 @@
+"""Tessella learns the kernel together with the support vector machine that uses it."""
+
+from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
+from tessella.kernels import (
+    IntegralKernels,
+    LearnedKernel,
+    PolynomialKernels,
+    TessellatedKernels,
+)
+from tessella.persistence import load, save
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "IntegralKernels",
+    "LearnedKernel",
+    "LearnedKernelSVC",
+    "LearnedKernelSVR",
+    "PolynomialKernels",
+    "TessellatedKernels",
+    "load",
+    "save",
+]

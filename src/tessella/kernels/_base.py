@@ -41,12 +41,17 @@ class BoundKernelSet(ABC):
     ----------
     n_samples, n_params : int
         m, and the side of P.
+    dtype : dtype
+        Storage of matrices with m² entries.
     """
 
     n_samples: int
     n_params: int
+    dtype: np.dtype[Any]
 
-    def gram(self, P: FloatArray, *, centred: bool = False) -> NDArray[Any]:
+    def gram(
+        self, P: FloatArray, *, centred: bool = False, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
         """Kernel matrix K(P) of shape (m, m), exactly symmetric, in the dtype of the binding.
 
         Parameters
@@ -56,23 +61,29 @@ class BoundKernelSet(ABC):
         centred : bool
             Return HKH with H = I - 11ᵀ/m. Because Σw = 0 this changes an SVM's intercept and
             nothing else, and it removes the large common part of the entries that costs digits.
+        out : ndarray of shape (m, m), optional
+            Matrix to overwrite; saves the allocation, which costs as much as the arithmetic.
         """
         left, right = symmetric_factors(checked_parameter(P, self.n_params))
-        return self._gram(left, right, centred)
+        return self._gram(left, right, centred, out)
 
-    def gram_factor(self, U: FloatArray, *, centred: bool = False) -> NDArray[Any]:
+    def gram_factor(
+        self, U: FloatArray, *, centred: bool = False, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
         """``gram(U @ U.T)`` for U of shape (n_params, r), at a cost that grows with r."""
         U = np.asarray(U, dtype=np.float64)
         if U.ndim != 2 or len(U) != self.n_params:
             raise ValueError(f"U has shape {U.shape}, expected ({self.n_params}, r).")
-        return self._gram(U, U, centred)
+        return self._gram(U, U, centred, out)
 
     def gradient(self, w: ArrayLike) -> FloatArray:
         """D(w), the matrix with ``<D(w), P> = w @ K(P) @ w`` for every P."""
         return self.moments(w).gradient
 
     @abstractmethod
-    def _gram(self, left: FloatArray, right: FloatArray, centred: bool) -> NDArray[Any]:
+    def _gram(
+        self, left: FloatArray, right: FloatArray, centred: bool, out: NDArray[Any] | None
+    ) -> NDArray[Any]:
         """Kernel matrix of the symmetric P = left @ right.T."""
 
     @abstractmethod
@@ -123,11 +134,21 @@ class KernelSet(ABC):
         """Bytes a binding holds, before any kernel matrix is asked for."""
 
     @abstractmethod
-    def cross(self, X: ArrayLike, Y: ArrayLike, P: FloatArray) -> FloatArray:
+    def cross(
+        self, X: ArrayLike, Y: ArrayLike, P: FloatArray, *, n_jobs: int | None = None
+    ) -> FloatArray:
         """Kernel matrix between the rows of X and of Y, of shape (len(X), len(Y))."""
 
     @abstractmethod
-    def scores(self, X: ArrayLike, Y: ArrayLike, P: FloatArray, w: FloatArray) -> FloatArray:
+    def scores(
+        self,
+        X: ArrayLike,
+        Y: ArrayLike,
+        P: FloatArray,
+        w: FloatArray,
+        *,
+        n_jobs: int | None = None,
+    ) -> FloatArray:
         """``cross(X, Y, P) @ w`` in tiles, without the matrix."""
 
     @abstractmethod

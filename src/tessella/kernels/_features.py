@@ -19,6 +19,7 @@ from tessella.kernels._base import (
 )
 
 _TILE_BYTES = 64 * 2**20
+_GRAM_ROWS = 1024
 
 
 class FiniteKernelSet(KernelSet):
@@ -44,16 +45,28 @@ class FiniteKernelSet(KernelSet):
         del itemsize  # the features stay in float64
         return 8 * n_samples * self.count_nodes(n_features) * self.count_params(n_features)
 
-    def cross(self, X: ArrayLike, Y: ArrayLike, P: FloatArray) -> FloatArray:
+    def cross(
+        self, X: ArrayLike, Y: ArrayLike, P: FloatArray, *, n_jobs: int | None = None
+    ) -> FloatArray:
         """See :meth:`KernelSet.cross`."""
+        del n_jobs  # BLAS's affair
         left, right = symmetric_factors(np.asarray(P, dtype=np.float64))
         result: FloatArray = _flat(self.features(as_rows(X)), left) @ (
             _flat(self.features(as_rows(Y)), right).T
         )
         return result
 
-    def scores(self, X: ArrayLike, Y: ArrayLike, P: FloatArray, w: FloatArray) -> FloatArray:
+    def scores(
+        self,
+        X: ArrayLike,
+        Y: ArrayLike,
+        P: FloatArray,
+        w: FloatArray,
+        *,
+        n_jobs: int | None = None,
+    ) -> FloatArray:
         """See :meth:`KernelSet.scores`."""
+        del n_jobs
         X, Y = as_rows(X), as_rows(Y)
         weight = np.einsum("k,ktp->tp", w, self.features(Y)) @ np.asarray(P, dtype=np.float64)
         row_bytes = 8 * max(1, weight.size)
@@ -85,20 +98,26 @@ class BoundFeatures(BoundKernelSet):
     def __init__(self, kernels: FiniteKernelSet, X: FloatArray, dtype: DTypeLike) -> None:
         self._kernels = kernels
         self._X = X
-        self._dtype = np.dtype(dtype)
+        self.dtype = np.dtype(dtype)
         self._phi = kernels.features(X)
         self.n_samples, _, self.n_params = self._phi.shape
 
-    def _gram(self, left: FloatArray, right: FloatArray, centred: bool) -> NDArray[Any]:
+    def _gram(
+        self, left: FloatArray, right: FloatArray, centred: bool, out: NDArray[Any] | None
+    ) -> NDArray[Any]:
         phi_left, phi_right = _flat(self._phi, left), _flat(self._phi, right)
         if centred:
             phi_left -= phi_left.mean(axis=0)
             phi_right -= phi_right.mean(axis=0)
-        K = phi_left @ phi_right.T
-        # Both triangles are the same number up to rounding; solvers need them the same exactly.
-        K += K.T.copy()
-        K *= 0.5
-        return K.astype(self._dtype, copy=False)
+        K = np.empty((self.n_samples, self.n_samples), self.dtype) if out is None else out
+        for start in range(0, self.n_samples, _GRAM_ROWS):
+            rows = slice(start, start + _GRAM_ROWS)
+            K[rows, start:] = phi_left[rows] @ phi_right[start:].T
+            # Both triangles are the same up to rounding; solvers need them the same exactly.
+            K[start:, rows] = K[rows, start:].T
+            corner = K[rows, rows]
+            corner[...] = 0.5 * (corner + corner.T)
+        return K
 
     def moments(self, w: ArrayLike) -> Moments:
         """See :meth:`BoundKernelSet.moments`."""

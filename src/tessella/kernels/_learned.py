@@ -40,9 +40,11 @@ class LearnedKernel:
         """``k(x, x)`` for each row of X, without the matrix."""
         return self.kernels.diag(self._scale(X), self.P)
 
-    def scores(self, X: ArrayLike, Y: ArrayLike, w: FloatArray) -> FloatArray:
+    def scores(
+        self, X: ArrayLike, Y: ArrayLike, w: FloatArray, *, n_jobs: int | None = None
+    ) -> FloatArray:
         """``self(X, Y) @ w`` in tiles, without the matrix."""
-        return self.kernels.scores(self._scale(X), self._scale(Y), self.P, w)
+        return self.kernels.scores(self._scale(X), self._scale(Y), self.P, w, n_jobs=n_jobs)
 
     def _scale(self, X: ArrayLike) -> FloatArray:
         return self.box.apply(as_rows(X))

@@ -116,25 +116,36 @@ class TessellatedKernels(KernelSet):
             return itemsize * n_samples**2 + 8 * n_samples * (n_features + 4 * half)
         return 8 * n_samples * (n_features + 1) * (4 * half)
 
-    def cross(self, X: ArrayLike, Y: ArrayLike, P: FloatArray) -> FloatArray:
+    def cross(
+        self, X: ArrayLike, Y: ArrayLike, P: FloatArray, *, n_jobs: int | None = None
+    ) -> FloatArray:
         """See :meth:`KernelSet.cross`."""
         basis, X, Y = self._basis(X, Y)
         left_side, right_side = _Side(basis, X), _Side(basis, Y)
         left, right = symmetric_factors(checked_parameter(P, basis.n_params))
         pair = _ProductPair(left_side.factor(left), right_side.factor(right))
         K = np.empty((len(X), len(Y)))
-        threads = effective_threads()
+        threads = effective_threads(n_jobs)
         for rows, cols in _tiles(len(X), len(Y)):
-            K[rows, cols] = pair.tile(rows, cols, _max_product(left_side, right_side, rows, cols, threads))
+            products = _max_product(left_side, right_side, rows, cols, threads)
+            K[rows, cols] = pair.tile(rows, cols, products)
         return K
 
-    def scores(self, X: ArrayLike, Y: ArrayLike, P: FloatArray, w: FloatArray) -> FloatArray:
+    def scores(
+        self,
+        X: ArrayLike,
+        Y: ArrayLike,
+        P: FloatArray,
+        w: FloatArray,
+        *,
+        n_jobs: int | None = None,
+    ) -> FloatArray:
         """See :meth:`KernelSet.scores`."""
         basis, X, Y = self._basis(X, Y)
         left_side, right_side = _Side(basis, X), _Side(basis, Y)
         left, right = symmetric_factors(checked_parameter(P, basis.n_params))
         pair = _ProductPair(left_side.factor(left), right_side.factor(right))
-        return pair.scores(left_side, right_side, as_dual_vector(w, len(Y)), effective_threads())
+        return pair.scores(left_side, right_side, as_dual_vector(w, len(Y)), effective_threads(n_jobs))
 
     def diag(self, X: ArrayLike, P: FloatArray) -> FloatArray:
         """See :meth:`KernelSet.diag`."""
@@ -336,7 +347,7 @@ class _ProductPair:
         for power, pairs in self.basis.sums:
             left = np.hstack([self.left.high[a][rows] for a, _ in pairs])
             right = np.hstack([self.right.high[b][cols] for _, b in pairs])
-            entries = left @ right.T
+            entries = _thin_product(left, right)
             entries *= products.with_power(power)
             result += entries
         return result
@@ -354,6 +365,14 @@ class _ProductPair:
                     pushed = factor @ (w[cols, None] * self.right.high[b][cols])
                     result[rows] += np.einsum("kr,kr->k", self.left.high[a][rows], pushed)
         return result
+
+
+def _thin_product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """``left @ right.T``; BLAS is slow on a single column, which is the Frank-Wolfe vertex."""
+    if left.shape[1] == 1:
+        return np.multiply.outer(left[:, 0], right[:, 0])
+    product: FloatArray = left @ right.T
+    return product
 
 
 class _MaxProductTile:
@@ -399,7 +418,7 @@ class BoundTessellated(BoundKernelSet):
     ) -> None:
         self._kernels = kernels
         self._X = X
-        self._dtype = dtype
+        self.dtype = dtype
         self._threads = threads
         self._side = _Side(_Basis(kernels, X.shape[1]), X)
         self.n_samples = len(X)
@@ -418,12 +437,14 @@ class BoundTessellated(BoundKernelSet):
             side.basis, self._stored[rows, cols], side.corner[rows], side.corner[cols]
         )
 
-    def _gram(self, left: FloatArray, right: FloatArray, centred: bool) -> NDArray[Any]:
+    def _gram(
+        self, left: FloatArray, right: FloatArray, centred: bool, out: NDArray[Any] | None
+    ) -> NDArray[Any]:
         pair = _ProductPair(self._side.factor(left), self._side.factor(right))
         if centred:
             pair.subtract_means(self._mean_moments.factor_scores(left, right))
         m = self.n_samples
-        K = np.empty((m, m), self._dtype)
+        K = np.empty((m, m), self.dtype) if out is None else out
         for rows, cols in _tiles(m, m):
             if cols.start < rows.start:
                 continue

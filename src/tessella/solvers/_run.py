@@ -1,0 +1,155 @@
+"""Bookkeeping shared by all solvers: limits, counts, history and the best certified pair."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.problems import Certificate, DualPoint, SaddlePoint
+from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
+from tessella.svm import DualSolution, DualStatus, relative_gap, solve_dual
+
+FloatArray = NDArray[np.float64]
+Callback = Callable[[IterationRecord], None]
+
+
+class StopRun(Exception):
+    """Raised inside a solver when a limit is reached; carries the status to report."""
+
+    def __init__(self, status: SolverStatus) -> None:
+        super().__init__(status.value)
+        self.status = status
+
+
+class Run:
+    """One run of a solver on a problem.
+
+    A solver calls :meth:`svm` for every SVM and :meth:`record` for every iterate. Both raise
+    :class:`StopRun` when the run is over, and :meth:`finish` turns the best certified pair into
+    a :class:`SolverResult` whatever happened.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        problem: SaddlePoint,
+        *,
+        tol: float,
+        max_iter: int,
+        time_limit: float | None,
+        n_jobs: int | None,
+        callback: Callback | None,
+    ) -> None:
+        self.problem = problem
+        self.tol = tol
+        self._name = name
+        self._max_iter = max_iter
+        self._start = time.monotonic()
+        self._deadline = None if time_limit is None else self._start + time_limit
+        self._n_jobs = n_jobs
+        self._callback = callback
+        self._history: list[IterationRecord] = []
+        self._n_svm = self._svm_iter = 0
+        self._best: tuple[FloatArray, FloatArray, Certificate] | None = None
+        self._bound = -np.inf
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether a certified pair exists already."""
+        return self._best is not None
+
+    @property
+    def gap(self) -> float:
+        """Best certified relative gap so far."""
+        return np.inf if self._best is None else relative_gap(self._best[2].upper, self._bound)
+
+    def svm(
+        self, K: NDArray[Any], P: FloatArray, w0: FloatArray | None, tol: float
+    ) -> DualSolution:
+        """Solve the SVM of K(P), warm from `w0`, within what is left of the run's time."""
+        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        solution = solve_dual(
+            K, self.problem.dual, w0=w0, tol=tol, time_limit=left, n_jobs=self._n_jobs
+        )
+        self._n_svm += 1
+        self._svm_iter += solution.n_iter
+        stopped = {
+            DualStatus.TIME_LIMIT: SolverStatus.TIME_LIMIT,
+            DualStatus.INTERRUPTED: SolverStatus.INTERRUPTED,
+        }.get(solution.status)
+        if stopped is not None:
+            if not self.has_answer:  # an inexact SVM still proves bounds: better than nothing
+                self._keep(P, self.problem.at(solution.w))
+            raise StopRun(stopped)
+        return solution
+
+    def record(self, P: FloatArray, w: FloatArray, step: float) -> DualPoint:
+        """Certify an iterate, keep it if it is the best, and stop if the run is over."""
+        point = self.problem.at(w)
+        self._keep(P, point)
+        assert self._best is not None
+        entry = IterationRecord(
+            iteration=len(self._history),
+            time=time.monotonic() - self._start,
+            value=self._best[2].upper,
+            bound=self._bound,
+            gap=self.gap,
+            step=step,
+            n_svm=self._n_svm,
+            svm_iter=self._svm_iter,
+        )
+        self._history.append(entry)
+        if self._callback is not None:
+            self._callback(entry)
+        if self.gap <= self.tol:
+            raise StopRun(SolverStatus.OPTIMAL)
+        if entry.iteration >= self._max_iter:
+            raise StopRun(SolverStatus.MAX_ITER)
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            raise StopRun(SolverStatus.TIME_LIMIT)
+        return point
+
+    def _keep(self, P: FloatArray, point: DualPoint) -> None:
+        certificate = point.certificate(P)
+        self._bound = max(self._bound, certificate.lower)
+        if self._best is None or certificate.upper < self._best[2].upper:
+            self._best = (P.copy(), point.w.copy(), certificate)
+
+    def finish(self, status: SolverStatus) -> SolverResult:
+        """The best certified pair."""
+        assert self._best is not None
+        P, w, certificate = self._best
+        return SolverResult(
+            solver=self._name,
+            status=status,
+            P=P,
+            w=w,
+            intercept=certificate.intercept,
+            value=certificate.upper,
+            bound=self._bound,
+            n_iter=max(0, len(self._history) - 1),
+            n_svm=self._n_svm,
+            history=tuple(self._history),
+        )
+
+
+def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:
+    """Execute a solver's `body` and return its best answer, also after Ctrl-C.
+
+    A KeyboardInterrupt before the first certified pair is passed on: there is nothing to keep.
+    """
+    try:
+        status = body(run)
+    except StopRun as stop:
+        status = stop.status
+    except KeyboardInterrupt:
+        if not run.has_answer:
+            raise
+        status = SolverStatus.INTERRUPTED
+    if status is SolverStatus.INTERRUPTED and not run.has_answer:
+        raise KeyboardInterrupt
+    return run.finish(status)

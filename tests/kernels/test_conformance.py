@@ -1,0 +1,256 @@
+"""What every kernel set must satisfy, whoever wrote it."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from tessella.kernels import IntegralKernels, LearnedKernel, PolynomialKernels, TessellatedKernels
+from tessella.kernels import UnitBox
+
+N_FEATURES = 3
+
+
+def bumps(z, X):
+    """A bounded basis of two functions: a Gaussian bump at z and its product with x₀."""
+    distance = ((z[:, None, :] - X[None, :, : z.shape[1]]) ** 2).sum(axis=2)
+    bump = np.exp(-3.0 * distance)
+    return np.stack([bump, bump * X[None, :, 0], np.cos(z[:, :1] + X[None, :, 1])], axis=-1)
+
+
+SETS = {
+    **{
+        f"tessellated-{monomials}-{degree}": TessellatedKernels(degree, 0.3, monomials)
+        for monomials in ("x", "xz")
+        for degree in (0, 1, 2)
+    },
+    "polynomial-0": PolynomialKernels(0),
+    "polynomial-2": PolynomialKernels(2),
+    "integral-sobol": IntegralKernels(bumps, [0.0, 0.0], [1.0, 1.0], nodes=50),
+    "integral-gauss": IntegralKernels(bumps, [-1.0], [2.0], nodes=7, rule="gauss"),
+    "integral-nodes": IntegralKernels(
+        bumps, [0.0], [1.0], nodes=(np.linspace(0, 1, 5)[:, None], np.full(5, 0.3))
+    ),
+}
+
+
+@pytest.fixture(params=SETS, ids=str)
+def kernels(request):
+    return SETS[request.param]
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).random((23, N_FEATURES))
+
+
+def random_positive(n, rng, rank=None):
+    root = rng.standard_normal((n, rank or n))
+    return root @ root.T
+
+
+def random_symmetric(n, rng):
+    root = rng.standard_normal((n, n))
+    return root + root.T
+
+
+def test_count_params_is_the_side_of_p(kernels, X):
+    assert kernels.bind(X).n_params == kernels.count_params(N_FEATURES)
+
+
+def test_gram_is_symmetric_and_positive(kernels, X):
+    rng = np.random.default_rng(1)
+    bound = kernels.bind(X)
+    for rank in (1, 2, None):
+        K = bound.gram(random_positive(bound.n_params, rng, rank))
+        assert (K == K.T).all()
+        eigenvalues = np.linalg.eigvalsh(K)
+        assert eigenvalues[0] >= -1e-12 * eigenvalues[-1]
+
+
+def test_gradient_is_the_adjoint_of_gram(kernels, X):
+    rng = np.random.default_rng(2)
+    bound = kernels.bind(X)
+    for _ in range(5):
+        w = rng.standard_normal(len(X))
+        P = random_positive(bound.n_params, rng)
+        quadratic = w @ bound.gram(P) @ w
+        assert np.sum(bound.gradient(w) * P) == pytest.approx(quadratic, rel=1e-12)
+
+
+def test_gradient_is_positive_semidefinite(kernels, X):
+    D = kernels.bind(X).gradient(np.random.default_rng(3).standard_normal(len(X)))
+    np.testing.assert_allclose(D, D.T, rtol=0, atol=1e-13 * np.abs(D).max())
+    eigenvalues = np.linalg.eigvalsh(D)
+    assert eigenvalues[0] >= -1e-12 * eigenvalues[-1]
+
+
+def test_scores_are_gram_times_w(kernels, X):
+    rng = np.random.default_rng(4)
+    bound = kernels.bind(X)
+    w = rng.standard_normal(len(X))
+    P = random_positive(bound.n_params, rng)
+    expected = bound.gram(P) @ w
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(bound.moments(w).scores(P), expected, rtol=0, atol=1e-12 * size)
+    np.testing.assert_allclose(kernels.scores(X, X, P, w), expected, rtol=0, atol=1e-12 * size)
+
+
+def test_cross_equals_gram(kernels, X):
+    bound = kernels.bind(X)
+    P = random_positive(bound.n_params, np.random.default_rng(5))
+    K = bound.gram(P)
+    np.testing.assert_allclose(bound.cross(X, P), K, rtol=0, atol=1e-13 * np.abs(K).max())
+    np.testing.assert_allclose(
+        bound.cross(X[:4], P), K[:4], rtol=0, atol=1e-13 * np.abs(K).max()
+    )
+
+
+def test_cross_transposes_with_its_arguments(kernels, X):
+    P = random_positive(kernels.count_params(N_FEATURES), np.random.default_rng(6))
+    Y = np.random.default_rng(7).random((5, N_FEATURES)) * 2 - 0.5
+    K = kernels.cross(X, Y, P)
+    np.testing.assert_allclose(kernels.cross(Y, X, P).T, K, atol=1e-12 * np.abs(K).max())
+
+
+def test_diag_is_the_diagonal(kernels, X):
+    bound = kernels.bind(X)
+    P = random_positive(bound.n_params, np.random.default_rng(8))
+    K = bound.gram(P)
+    np.testing.assert_allclose(bound.diag(P), np.diag(K), atol=1e-12 * np.abs(K).max())
+    np.testing.assert_allclose(kernels.diag(X, P), np.diag(K), atol=1e-12 * np.abs(K).max())
+
+
+def test_gram_is_linear_in_p(kernels, X):
+    rng = np.random.default_rng(9)
+    bound = kernels.bind(X)
+    P, Q = random_symmetric(bound.n_params, rng), random_symmetric(bound.n_params, rng)
+    expected = 2.0 * bound.gram(P) - 3.0 * bound.gram(Q)
+    np.testing.assert_allclose(
+        bound.gram(2.0 * P - 3.0 * Q), expected, atol=1e-12 * np.abs(expected).max()
+    )
+
+
+def test_factor_gives_the_same_matrix(kernels, X):
+    bound = kernels.bind(X)
+    U = np.random.default_rng(10).standard_normal((bound.n_params, 2))
+    K = bound.gram(U @ U.T)
+    np.testing.assert_allclose(bound.gram_factor(U), K, atol=1e-12 * np.abs(K).max())
+    column = U[:, :1]
+    K1 = bound.gram(column @ column.T)
+    np.testing.assert_allclose(bound.gram_factor(column), K1, atol=1e-12 * np.abs(K1).max())
+
+
+def test_centred_gram(kernels, X):
+    bound = kernels.bind(X)
+    P = random_positive(bound.n_params, np.random.default_rng(11))
+    K = bound.gram(P)
+    H = np.eye(len(X)) - 1.0 / len(X)
+    centred = bound.gram(P, centred=True)
+    assert (centred == centred.T).all()
+    np.testing.assert_allclose(centred, H @ K @ H, atol=1e-12 * np.abs(K).max())
+
+
+def test_out_is_used(kernels, X):
+    bound = kernels.bind(X)
+    P = np.eye(bound.n_params)
+    buffer = np.full((len(X), len(X)), np.nan)
+    assert bound.gram(P, out=buffer) is buffer
+    assert (buffer == bound.gram(P)).all()
+
+
+def test_float32_storage(kernels, X):
+    P = random_positive(kernels.count_params(N_FEATURES), np.random.default_rng(12))
+    exact, stored = kernels.bind(X), kernels.bind(X, dtype=np.float32)
+    K32 = stored.gram(P)
+    assert K32.dtype == np.float32
+    K = exact.gram(P)
+    # Two roundings: of the stored factor and of the entry.
+    np.testing.assert_allclose(K32, K, rtol=0, atol=3e-7 * np.abs(K).max())
+    w = np.random.default_rng(13).standard_normal(len(X))
+    # Gradient and scores feed the certificate: storage must not touch them.
+    assert (stored.gradient(w) == exact.gradient(w)).all()
+    assert (stored.moments(w).scores(P) == exact.moments(w).scores(P)).all()
+
+
+def test_inputs_of_any_layout(kernels, X):
+    P = random_positive(kernels.count_params(N_FEATURES), np.random.default_rng(14))
+    K = kernels.bind(X).gram(P)
+    wide = np.zeros((len(X), 2 * N_FEATURES))
+    wide[:, ::2] = X
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    for variant in (np.asfortranarray(X), wide[:, ::2], frozen, X.tolist()):
+        assert (kernels.bind(variant).gram(P) == K).all()
+        assert kernels.cross(variant, variant, P).shape == K.shape
+    assert kernels.bind(X.astype(np.float32)).gram(P).dtype == np.float64
+
+
+def test_one_row(kernels):
+    bound = kernels.bind(np.full((1, N_FEATURES), 0.25))
+    assert bound.gram(np.eye(bound.n_params)).shape == (1, 1)
+
+
+def test_bad_arguments(kernels, X):
+    bound = kernels.bind(X)
+    n = bound.n_params
+    with pytest.raises(ValueError, match=r"P has shape \(1, 2\)"):
+        bound.gram(np.ones((1, 2)))
+    if n > 1:
+        lopsided = np.eye(n)
+        lopsided[0, 1] = 1.0
+        with pytest.raises(ValueError, match="symmetric"):
+            bound.gram(lopsided)
+    with pytest.raises(ValueError, match="U has shape"):
+        bound.gram_factor(np.ones((n + 1, 1)))
+    with pytest.raises(ValueError, match="w has shape"):
+        bound.gradient(np.ones(3))
+    with pytest.raises(ValueError, match="matrix of rows"):
+        kernels.bind(np.ones(3))
+
+
+def test_params_round_trip(kernels):
+    params = kernels.get_params()
+    assert type(kernels)(**params).get_params() == params
+    with pytest.raises(ValueError, match="no parameter 'nonsense'"):
+        kernels.set_params(nonsense=1)
+
+
+def test_memory_estimate_covers_what_is_held(kernels):
+    X = np.random.default_rng(15).random((200, N_FEATURES))
+    bound = kernels.bind(X)
+    held = sum(a.nbytes for a in _arrays(bound))
+    estimate = kernels.memory_estimate(200, N_FEATURES, 8)
+    assert held <= 1.05 * estimate + 50_000
+
+
+def _arrays(obj, seen=None):
+    """Every array reachable from an object's attributes, once."""
+    seen = set() if seen is None else seen
+    if id(obj) in seen:
+        return []
+    seen.add(id(obj))
+    if isinstance(obj, np.ndarray):
+        return [obj] if obj.base is None else []
+    if hasattr(obj, "__dict__"):
+        return [a for value in vars(obj).values() for a in _arrays(value, seen)]
+    return []
+
+
+def test_learned_kernel_is_picklable_and_scales(kernels, X):
+    raw = X * np.array([10.0, 1e-3, 5.0]) - 4.0
+    box = UnitBox.fit(raw)
+    P = random_positive(kernels.count_params(N_FEATURES), np.random.default_rng(16))
+    kernel = LearnedKernel(kernels, P, box)
+    K = kernel(raw)
+    unit = (X - X.min(0)) / np.ptp(X, axis=0)
+    np.testing.assert_allclose(K, kernels.cross(unit, unit, P), atol=1e-10 * np.abs(K).max())
+    np.testing.assert_allclose(kernel.diag(raw), np.diag(K), atol=1e-12 * np.abs(K).max())
+    w = np.ones(4)
+    np.testing.assert_allclose(
+        kernel.scores(raw, raw[:4], w), kernel(raw, raw[:4]) @ w, atol=1e-12 * np.abs(K).max()
+    )
+    again = pickle.loads(pickle.dumps(kernel))
+    assert (again(raw) == K).all()

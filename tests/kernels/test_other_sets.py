@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tessella.kernels import IntegralKernels, PolynomialKernels, TessellatedKernels, UnitBox
+
+
+def steps(z, X):
+    """The tessellated basis of degree 0 in one dimension, written as a user would."""
+    above = (z >= X.T).astype(float)
+    return np.stack([above, 1.0 - above], axis=-1)
+
+
+def test_integral_kernels_contain_the_tessellated_ones():
+    X = np.array([[0.1], [0.4], [0.8]])
+    exact = TessellatedKernels(0, 0.5).bind(X)
+    P = np.array([[2.0, 0.3], [0.3, 0.5]])
+    numeric = IntegralKernels(steps, [-0.5], [1.5], nodes=2**14).bind(X)
+    np.testing.assert_allclose(numeric.gram(P), exact.gram(P), atol=1e-3)
+
+
+def test_integral_means_over_the_box_whatever_its_size():
+    def one(z, X):
+        return np.ones((len(z), len(X), 1))
+
+    for rule, nodes in (("gauss", 3), ("sobol", 10)):
+        kernels = IntegralKernels(one, [-2.0, 0.0], [5.0, 0.5], nodes=nodes, rule=rule)
+        np.testing.assert_allclose(kernels.bind([[0.0], [1.0]]).gram(np.eye(1)), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"upper": [0.0]}, "lower < upper"),
+        ({"upper": [1.0, 1.0]}, "one length"),
+        ({"nodes": 0}, "nodes=0 must be at least 1"),
+        ({"rule": "simpson"}, "rule='simpson' is unknown"),
+        ({"nodes": (np.ones((2, 2)), np.ones(2))}, r"points of shape \(t, 1\)"),
+        ({"nodes": (np.ones((2, 1)), np.array([1.0, -1.0]))}, "must be positive"),
+        ({"basis": lambda z, X: np.ones((2, 2))}, "basis returned shape"),
+        ({"basis": lambda z, X: np.full((len(z), len(X), 1), np.inf)}, "NaN or an infinity"),
+    ],
+)
+def test_integral_bad_input(changes, message):
+    params = {"basis": steps, "lower": [0.0], "upper": [1.0], "nodes": 8, **changes}
+    with pytest.raises(ValueError, match=message):
+        IntegralKernels(**params).bind([[0.1], [0.2]])
+
+
+def test_polynomial_kernel_is_the_textbook_one():
+    """(1 + x·y)² has the matrix P of the squared binomial coefficients."""
+    X = np.random.default_rng(0).random((6, 2))
+    bound = PolynomialKernels(2).bind(X)
+    # 1, x0, x1, x0², x0 x1, x1²
+    P = np.diag([1.0, 2.0, 2.0, 1.0, 2.0, 1.0])
+    np.testing.assert_allclose(bound.gram(P), (1.0 + X @ X.T) ** 2, rtol=1e-13)
+
+
+def test_unit_box_drops_constant_columns():
+    X = np.array([[1.0, 7.0, 0.1 + 0.2], [3.0, 7.0, 0.3], [2.0, 7.0, 0.3]])
+    box = UnitBox.fit(X)
+    assert box.kept.tolist() == [0]  # the third differs by rounding only
+    np.testing.assert_allclose(box.apply(X), [[0.0], [1.0], [0.5]])
+    with pytest.raises(ValueError, match="Expected rows with 3 features"):
+        box.apply(np.ones((2, 2)))
+
+
+def test_unit_box_range_overflow():
+    with pytest.raises(ValueError, match="range of feature 1 overflows"):
+        UnitBox.fit(np.array([[0.0, -1.7e308], [1.0, 1.7e308]]))
+
+
+def test_constant_columns_do_not_change_the_problem():
+    rng = np.random.default_rng(1)
+    X = rng.random((10, 2))
+    padded = np.column_stack([X, np.full(10, 3.0)])
+    plain, wide = UnitBox.fit(X).apply(X), UnitBox.fit(padded).apply(padded)
+    assert (plain == wide).all()

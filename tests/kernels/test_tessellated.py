@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import pytest
+from reference.quadrature import all_exponents, kernel_block_matrix
+
+from tessella import _core
+from tessella.kernels import TessellatedKernels
+from tessella.kernels._tessellated import _Basis
+
+CASES = [(m, n, d) for m in ("x", "xz") for n in (1, 2, 3) for d in (0, 1, 2)]
+
+
+def basis_of(kernels, n):
+    basis = _Basis(kernels, n)
+    return basis.x_powers, basis.z_powers
+
+
+@pytest.mark.parametrize(("monomials", "n", "degree"), CASES)
+def test_basis_holds_every_monomial_once(monomials, n, degree):
+    x_powers, z_powers = basis_of(TessellatedKernels(degree, 0.3, monomials), n)
+    both = np.hstack([x_powers, z_powers]) if monomials == "xz" else x_powers
+    assert {tuple(e) for e in both} == {tuple(e) for e in all_exponents(both.shape[1], degree)}
+    assert len(both) == comb(both.shape[1] + degree, degree)
+    assert monomials == "xz" or not z_powers.any()
+
+
+@pytest.mark.parametrize(("monomials", "n", "degree"), CASES)
+def test_every_entry_equals_the_integral(monomials, n, degree):
+    """All four blocks, one entry of P at a time, at points in and outside the box."""
+    kernels = TessellatedKernels(degree, 0.3, monomials)
+    powers = basis_of(kernels, n)
+    rng = np.random.default_rng(n + 10 * degree)
+    points = np.vstack([rng.random((2, n)), 3.0 * rng.random((2, n)) - 1.0])
+    blocks = np.array(
+        [[kernel_block_matrix(x, y, 0.3, *powers) for y in points] for x in points]
+    )
+    side = kernels.count_params(n)
+    pairs = [(i, j) for i in range(side) for j in range(i, side)]
+    if len(pairs) > 150:
+        pairs = [pairs[k] for k in rng.choice(len(pairs), 150, replace=False)]
+    for i, j in pairs:
+        unit = np.zeros((side, side))
+        unit[i, j] += 0.5
+        unit[j, i] += 0.5
+        expected = 0.5 * (blocks[:, :, i, j] + blocks[:, :, j, i])
+        got = kernels.cross(points, points, unit)
+        np.testing.assert_allclose(got, expected, rtol=0, atol=2e-13 * np.abs(blocks).max())
+
+
+def test_volume_normalisation_is_a_change_of_units():
+    """Values at two margins differ by more than the volume; the mean over the box does not."""
+    X = np.zeros((1, 40))
+    kernels = TessellatedKernels(degree=0, delta=0.5)
+    # P = all ones makes N(z, x) constant one: k = 1 for any number of features.
+    assert kernels.bind(X).gram(np.ones((2, 2)))[0, 0] == pytest.approx(1.0, rel=1e-14)
+
+
+@pytest.mark.parametrize("n", [30, 100])
+def test_many_features_neither_overflow_nor_vanish(n):
+    X = np.random.default_rng(0).random((20, n))
+    for dtype in (np.float32, np.float64):
+        bound = TessellatedKernels(delta=0.1).bind(X, dtype=dtype)
+        K = bound.gram(np.eye(bound.n_params))
+        assert np.isfinite(K).all()
+        assert np.linalg.eigvalsh(K.astype(float))[0] > -1e-4
+    w = np.random.default_rng(1).standard_normal(20)
+    assert np.isfinite(bound.gradient(w)).all()
+
+
+def test_points_far_outside_extrapolate_linearly():
+    kernels = TessellatedKernels(degree=1, delta=0.2)
+    X = np.random.default_rng(2).random((4, 3))
+    root = np.random.default_rng(3).standard_normal((8, 8))
+    far = np.array([[5.0, 5.0, 5.0], [10.0, 10.0, 10.0], [15.0, 15.0, 15.0]])
+    K = kernels.cross(far, X, root @ root.T)
+    np.testing.assert_allclose(K[2] - K[1], K[1] - K[0], rtol=1e-10)
+
+
+def test_clip_keeps_the_kernel_constant_outside():
+    kernels = TessellatedKernels(degree=1, delta=0.2, out_of_box="clip")
+    X = np.random.default_rng(2).random((4, 3))
+    P = np.eye(8)
+    K = kernels.cross([[1.2, 1.2, 1.2], [9.0, 9.0, 9.0]], X, P)
+    assert (K[0] == K[1]).all()
+    inside = TessellatedKernels(degree=1, delta=0.2).cross(X, X, P)
+    assert (kernels.cross(X, X, P) == inside).all()
+
+
+def test_error_names_the_rows_outside():
+    kernels = TessellatedKernels(out_of_box="error")
+    with pytest.raises(ValueError, match="1 of 2 rows lie outside .* first at row 1"):
+        kernels.cross([[0.5], [2.0]], [[0.5]], np.eye(4))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"delta": 0.0}, "delta=0.0 must be a positive"),
+        ({"delta": np.nan}, "delta=nan must be a positive"),
+        ({"degree": -1}, "degree=-1 must be a whole"),
+        ({"degree": 1.5}, "degree=1.5 must be a whole"),
+        ({"monomials": "z"}, "monomials='z' is unknown"),
+        ({"out_of_box": "ignore"}, "out_of_box='ignore' is unknown"),
+    ],
+)
+def test_bad_parameters(params, message):
+    with pytest.raises(ValueError, match=message):
+        TessellatedKernels(**params).bind([[0.1, 0.2], [0.3, 0.4]])
+
+
+def test_tiles_do_not_show():
+    """More rows than a tile holds: the same numbers as pair by pair."""
+    rng = np.random.default_rng(4)
+    X = rng.random((1100, 2))
+    kernels = TessellatedKernels(degree=1, delta=0.4)
+    bound = kernels.bind(X)
+    P = (lambda root: root @ root.T)(rng.standard_normal((6, 6)))
+    K = bound.gram(P)
+    assert (K == K.T).all()
+    pick = rng.choice(1100, 40, replace=False)
+    small = kernels.bind(X[pick]).gram(P)
+    np.testing.assert_allclose(K[np.ix_(pick, pick)], small, atol=1e-13 * np.abs(K).max())
+    w = rng.standard_normal(1100)
+    assert np.sum(bound.gradient(w) * P) == pytest.approx(w @ K @ w, rel=1e-12)
+    np.testing.assert_allclose(kernels.scores(X[:50], X, P, w), K[:50] @ w, rtol=1e-10)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 17, 2), (65, 33, 5), (4, 100, 31)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_max_product(threads, shape, dtype):
+    rows, cols, features = shape
+    rng = np.random.default_rng(rows)
+    left, right = rng.random((rows, features)), rng.random((cols, features))
+    out = np.full((rows, cols + 3), -1.0, dtype)
+    _core.max_product(left, right, out[:, :cols], threads)
+    expected = np.minimum(left[:, None], right[None]).prod(axis=2)
+    np.testing.assert_allclose(out[:, :cols], expected, rtol=1e-6 if dtype == np.float32 else 1e-14)
+    assert (out[:, cols:] == -1.0).all()
+
+
+def test_results_do_not_depend_on_threads():
+    X = np.random.default_rng(5).random((300, 4))
+    P = np.eye(10)
+    one = TessellatedKernels().bind(X, n_jobs=1).gram(P)
+    two = TessellatedKernels().bind(X, n_jobs=2).gram(P)
+    np.testing.assert_allclose(one, two, rtol=0, atol=1e-14)
+
+
+# ------------------------------------------------------------------ claims of the paper, spot checks
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_universality_positive_definite_for_positive_p(degree):
+    """For P ≻ 0 and distinct points the Gram matrix is positive definite."""
+    X = np.random.default_rng(6).random((40, 2))
+    bound = TessellatedKernels(degree, 0.5).bind(X)
+    eigenvalues = np.linalg.eigvalsh(bound.gram(np.eye(bound.n_params)))
+    assert eigenvalues[0] > 1e-6
+
+
+def test_universality_needs_positive_p():
+    """The kernel of a singular P can be constant (degree 0, P = ones)."""
+    bound = TessellatedKernels(0, 0.5).bind(np.random.default_rng(7).random((10, 2)))
+    K = bound.gram(np.ones((2, 2)))
+    np.testing.assert_allclose(K, K[0, 0], rtol=1e-13)
+
+
+def test_density_any_psd_matrix_is_reproduced():
+    """A random kernel matrix on a few points is in the set once the degree is high enough."""
+    import cvxpy as cp
+
+    rng = np.random.default_rng(8)
+    X = np.array([[0.1], [0.35], [0.6], [0.9]])
+    target = (lambda root: root @ root.T)(rng.standard_normal((4, 4)))
+    distances = []
+    for degree in (0, 1, 3):
+        bound = TessellatedKernels(degree, 0.2).bind(X)
+        n = bound.n_params
+        maps = np.array([bound.gram(_unit(n, i, j)).ravel() for i in range(n) for j in range(n)])
+        P = cp.Variable((n, n), PSD=True)
+        K = maps.T @ cp.reshape(P, (n * n,), order="C")
+        problem = cp.Problem(cp.Minimize(cp.norm(K - target.ravel())))
+        problem.solve(solver=cp.CLARABEL)
+        distances.append(problem.value / np.linalg.norm(target))
+    assert distances[0] > 0.1
+    assert distances[2] < 1e-4
+
+
+def _unit(n, i, j):
+    unit = np.zeros((n, n))
+    unit[i, j] += 0.5
+    unit[j, i] += 0.5
+    return unit

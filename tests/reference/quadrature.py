@@ -1,0 +1,46 @@
+"""Tessellated kernels from their definition, by quadrature on cells that avoid the jumps."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+
+def all_exponents(n_variables, degree):
+    """Every exponent of total degree at most `degree`, by brute force."""
+    every = product(range(degree + 1), repeat=n_variables)
+    return np.array([e for e in every if sum(e) <= degree], dtype=int)
+
+
+def basis_vector(z, x, x_powers, z_powers):
+    """N(z, x) of shape (nodes, 2q), straight from the definition."""
+    monomials = np.prod(x**x_powers, axis=1) * np.prod(z[:, None, :] ** z_powers, axis=2)
+    above = np.all(z >= x, axis=1)[:, None]
+    return np.hstack([monomials * above, monomials * ~above])
+
+
+def cell_rule(x, y, lower, upper, order=6):
+    """Gauss nodes and weights on the cells cut by the coordinates of x and y."""
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    axes = []
+    for a, b in zip(x, y, strict=True):
+        cuts = np.unique(np.clip([lower, a, b, upper], lower, upper))
+        z = [0.5 * (hi - lo) * nodes + 0.5 * (hi + lo) for lo, hi in zip(cuts, cuts[1:])]
+        w = [0.5 * (hi - lo) * weights for lo, hi in zip(cuts, cuts[1:])]
+        axes.append((np.concatenate(z), np.concatenate(w)))
+    points = np.stack(np.meshgrid(*[z for z, _ in axes], indexing="ij"), -1)
+    total = np.ones(1)
+    for _, w in axes:
+        total = np.multiply.outer(total, w).ravel()
+    return points.reshape(-1, len(x)), total
+
+
+def kernel_block_matrix(x, y, delta, x_powers, z_powers):
+    """G(x, y) = mean over the box of N(z, x) N(z, y)ᵀ."""
+    lower, upper = -delta, 1.0 + delta
+    z, weights = cell_rule(x, y, lower, upper)
+    weights = weights / (upper - lower) ** len(x)
+    left = basis_vector(z, x, x_powers, z_powers)
+    right = basis_vector(z, y, x_powers, z_powers)
+    return (left * weights[:, None]).T @ right
