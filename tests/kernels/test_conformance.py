@@ -7,8 +7,13 @@ import pickle
 import numpy as np
 import pytest
 
-from tessella.kernels import IntegralKernels, LearnedKernel, PolynomialKernels, TessellatedKernels
-from tessella.kernels import UnitBox
+from tessella.kernels import (
+    IntegralKernels,
+    LearnedKernel,
+    PolynomialKernels,
+    TessellatedKernels,
+    UnitBox,
+)
 
 N_FEATURES = 3
 
@@ -103,9 +108,7 @@ def test_cross_equals_gram(kernels, X):
     P = random_positive(bound.n_params, np.random.default_rng(5))
     K = bound.gram(P)
     np.testing.assert_allclose(bound.cross(X, P), K, rtol=0, atol=1e-13 * np.abs(K).max())
-    np.testing.assert_allclose(
-        bound.cross(X[:4], P), K[:4], rtol=0, atol=1e-13 * np.abs(K).max()
-    )
+    np.testing.assert_allclose(bound.cross(X[:4], P), K[:4], rtol=0, atol=1e-13 * np.abs(K).max())
 
 
 def test_cross_transposes_with_its_arguments(kernels, X):

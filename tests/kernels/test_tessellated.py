@@ -34,9 +34,7 @@ def test_every_entry_equals_the_integral(monomials, n, degree):
     powers = basis_of(kernels, n)
     rng = np.random.default_rng(n + 10 * degree)
     points = np.vstack([rng.random((2, n)), 3.0 * rng.random((2, n)) - 1.0])
-    blocks = np.array(
-        [[kernel_block_matrix(x, y, 0.3, *powers) for y in points] for x in points]
-    )
+    blocks = np.array([[kernel_block_matrix(x, y, 0.3, *powers) for y in points] for x in points])
     side = kernels.count_params(n)
     pairs = [(i, j) for i in range(side) for j in range(i, side)]
     if len(pairs) > 150:
@@ -91,7 +89,7 @@ def test_clip_keeps_the_kernel_constant_outside():
 
 def test_error_names_the_rows_outside():
     kernels = TessellatedKernels(out_of_box="error")
-    with pytest.raises(ValueError, match="1 of 2 rows lie outside .* first at row 1"):
+    with pytest.raises(ValueError, match=r"1 of 2 rows lie outside .* first at row 1"):
         kernels.cross([[0.5], [2.0]], [[0.5]], np.eye(4))
 
 
@@ -150,7 +148,7 @@ def test_results_do_not_depend_on_threads():
     np.testing.assert_allclose(one, two, rtol=0, atol=1e-14)
 
 
-# ------------------------------------------------------------------ claims of the paper, spot checks
+# ---- claims of the paper, spot checks
 
 
 @pytest.mark.parametrize("degree", [0, 1])

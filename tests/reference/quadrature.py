@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -26,8 +26,8 @@ def cell_rule(x, y, lower, upper, order=6):
     axes = []
     for a, b in zip(x, y, strict=True):
         cuts = np.unique(np.clip([lower, a, b, upper], lower, upper))
-        z = [0.5 * (hi - lo) * nodes + 0.5 * (hi + lo) for lo, hi in zip(cuts, cuts[1:])]
-        w = [0.5 * (hi - lo) * weights for lo, hi in zip(cuts, cuts[1:])]
+        z = [0.5 * (hi - lo) * nodes + 0.5 * (hi + lo) for lo, hi in pairwise(cuts)]
+        w = [0.5 * (hi - lo) * weights for lo, hi in pairwise(cuts)]
         axes.append((np.concatenate(z), np.concatenate(w)))
     points = np.stack(np.meshgrid(*[z for z, _ in axes], indexing="ij"), -1)
     total = np.ones(1)

@@ -14,7 +14,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from tessella.backend import limit_blas, require_memory
 from tessella.estimators._training_set import TrainingSet
-from tessella.kernels import KernelSet, LearnedKernel, PolynomialKernels, TessellatedKernels, UnitBox
+from tessella.kernels import (
+    KernelSet,
+    LearnedKernel,
+    PolynomialKernels,
+    TessellatedKernels,
+    UnitBox,
+)
 from tessella.problems import SaddlePoint
 from tessella.solvers import IterationRecord, SolverResult, SolverStatus, TablePrinter, get_solver
 from tessella.solvers._run import Callback
@@ -54,20 +60,17 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
         except ValueError as error:
             raise _with_remedy(error) from error
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not (weight > 0).any():
-            raise ValueError("Every sample weight is zero: there is nothing to learn from.")
         return X, y, weight
 
     def _y_checks(self) -> dict[str, Any]:
         return {}
 
     def _check_params(self) -> None:
-        _require_positive("C", self.C)
-        _require_positive("tol", self.tol)
+        require_positive("C", self.C)
+        require_positive("tol", self.tol)
         if self.time_limit is not None:
-            _require_positive("time_limit", self.time_limit)
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 0:
-            raise ValueError(f"max_iter={self.max_iter!r} must be a whole number >= 0.")
+            require_positive("time_limit", self.time_limit)
+        _require_count("max_iter", self.max_iter)
         if self.precision not in _PRECISIONS:
             raise ValueError(f"precision={self.precision!r} is unknown; use one of {_PRECISIONS}.")
         get_solver(self.solver)
@@ -198,9 +201,16 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
         return result
 
 
-def _require_positive(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name}={value!r} must be a positive finite number.")
+def require_positive(name: str, value: Any, *, or_zero: bool = False) -> None:
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 <= float(value) < np.inf or (value == 0 and not or_zero):
+        kind = "a finite number >= 0" if or_zero else "a positive finite number"
+        raise ValueError(f"{name}={value!r} must be {kind}.")
+
+
+def _require_count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
+        raise ValueError(f"{name}={value!r} must be a whole number >= 0.")
 
 
 def _with_remedy(error: ValueError) -> ValueError:

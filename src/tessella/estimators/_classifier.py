@@ -214,7 +214,7 @@ def _encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], F
     if len(classes) < 2:
         raise ValueError(
             f"Classification needs two classes and the training data has one class only: "
-            f"{classes[0]!r}."
+            f"{classes.tolist()[0]!r}."
         )
     if len(classes) > 2:
         raise ValueError(
@@ -247,4 +247,5 @@ def _class_multipliers(
             raise ValueError(f"class_weight={class_weight!r} must hold positive numbers.")
     else:
         raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict.")
-    return np.where(signs > 0, factors[1], factors[0])
+    multipliers: FloatArray = np.where(signs > 0, factors[1], factors[0])
+    return multipliers

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from tessella.estimators._base import BaseLearnedKernel
+from tessella.estimators._base import BaseLearnedKernel, require_positive
 from tessella.estimators._training_set import TrainingSet
 from tessella.solvers._run import Callback
 from tessella.svm import DualProblem
@@ -163,9 +162,7 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
 
     def _check_params(self) -> None:
         super()._check_params()
-        epsilon = self.epsilon
-        if isinstance(epsilon, bool) or not isinstance(epsilon, Real) or not 0 <= epsilon < np.inf:
-            raise ValueError(f"epsilon={epsilon!r} must be a finite number >= 0.")
+        require_positive("epsilon", self.epsilon, or_zero=True)
 
     def _fit(
         self, X: Any, y: Any, sample_weight: Any = None, callback: Callback | None = None
@@ -177,9 +174,7 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
             (rows.y - mean) / scale, self.C * rows.weight, float(self.epsilon)
         )
         result, kernel = self._solve(rows, dual, len(X), callback)
-        self._keep(
-            rows, result, kernel, n_given=len(X), target_scale=scale, target_mean=mean
-        )
+        self._keep(rows, result, kernel, n_given=len(X), target_scale=scale, target_mean=mean)
         return self
 
     def predict(self, X: Any) -> FloatArray:

@@ -54,4 +54,5 @@ class TrainingSet:
 def _sorted_sums(values: FloatArray, group: NDArray[np.intp], count: int) -> FloatArray:
     """Sum of each group, added in order of size so that the order of the rows cannot matter."""
     order = np.argsort(values, kind="stable")
-    return np.bincount(group[order], weights=values[order], minlength=count)
+    sums = np.bincount(group[order], weights=values[order], minlength=count)
+    return sums.astype(np.float64, copy=False)

@@ -101,7 +101,7 @@ class IntegralKernels(FiniteKernelSet):
     def count_params(self, n_features: int) -> int:
         """Side of P, found by evaluating the basis once."""
         points, _ = self.quadrature()
-        return self._evaluate(points[:1], np.zeros((1, n_features))).shape[2]
+        return int(self._evaluate(points[:1], np.zeros((1, n_features))).shape[2])
 
     def count_nodes(self, n_features: int) -> int:
         """Number of nodes."""
@@ -126,9 +126,7 @@ class IntegralKernels(FiniteKernelSet):
         return values
 
 
-def _gauss_grid(
-    count: int, lower: FloatArray, upper: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _gauss_grid(count: int, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
     nodes, weights = np.polynomial.legendre.leggauss(count)
     grid = np.stack(np.meshgrid(*[nodes] * len(lower), indexing="ij"), axis=-1)
     points = lower + 0.5 * (grid.reshape(-1, len(lower)) + 1.0) * (upper - lower)

@@ -2,7 +2,9 @@
 
 With Z(z, x) the vector of monomials x^δ z^γ of total degree at most d, the family is
 
-    N(z, x) = [ Z(z, x) · 1{z ≥ x} ;  Z(z, x) · (1 - 1{z ≥ x}) ],   z over the box [-delta, 1 + delta]ⁿ.
+    N(z, x) = [ Z(z, x) · 1{z ≥ x} ;  Z(z, x) · (1 - 1{z ≥ x}) ]
+
+for z in the box [-delta, 1 + delta]ⁿ.
 
 Write the moment of z^s over the part of the box above a corner l, divided by the box's volume, as
 mom_s(l). Then with P = [P11 P12; P21 P22], Q = P11 - P12 - P21 + P22, R = P12 - P22, S = P22 and
@@ -145,7 +147,9 @@ class TessellatedKernels(KernelSet):
         left_side, right_side = _Side(basis, X), _Side(basis, Y)
         left, right = symmetric_factors(checked_parameter(P, basis.n_params))
         pair = _ProductPair(left_side.factor(left), right_side.factor(right))
-        return pair.scores(left_side, right_side, as_dual_vector(w, len(Y)), effective_threads(n_jobs))
+        return pair.scores(
+            left_side, right_side, as_dual_vector(w, len(Y)), effective_threads(n_jobs)
+        )
 
     def diag(self, X: ArrayLike, P: FloatArray) -> FloatArray:
         """See :meth:`KernelSet.diag`."""
@@ -220,7 +224,7 @@ def _powers(monomials: str, n_features: int, degree: int) -> tuple[IntArray, Int
         raise ValueError(f"monomials={monomials!r} is unknown; use 'x' or 'xz'.")
     both = exponents(2 * n_features, degree)
     # Stable: groups by power of z, each in order of the power of x.
-    order = np.lexsort(both[:, :n_features - 1 : -1].T) if n_features else np.arange(len(both))
+    order = np.lexsort(both[:, : n_features - 1 : -1].T) if n_features else np.arange(len(both))
     both = both[order]
     return both[:, :n_features], both[:, n_features:]
 
@@ -291,7 +295,7 @@ class _Side:
     def diag(self, P: FloatArray) -> FloatArray:
         """k(x, x): here max(x, x) = x, so every moment is a moment of this side."""
         basis = self.basis
-        P11, P12, P22 = _blocks(P)
+        P11, _P12, P22 = _blocks(P)
         result = np.zeros(len(self))
         for k, g in enumerate(basis.groups):
             # mom(max) Q + mom(x) R + mom(x) R' collapses to mom(x) (P11 - P22) on the diagonal.

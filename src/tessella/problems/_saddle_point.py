@@ -5,7 +5,7 @@
 with κ(w) = linear·w - epsilon·|w| of the SVM dual. For every feasible P and every feasible w,
 however inexact,
 
-    lower(w) = κ(w) - (n_P / 2) λ_max(D(w))   ≤   OPT   ≤   upper(P, w) = min_b SVM primal of (Kw, b),
+    lower(w) = κ(w) - (n_P / 2) λ_max(D(w))  ≤  OPT  ≤  upper(P, w) = min_b SVM primal of (Kw, b)
 
 because the left side minimises over P for a fixed w and the right side is a primal value of the
 SVM with kernel K(P). Both are computed here, in float64, from P and w alone.

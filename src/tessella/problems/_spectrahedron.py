@@ -23,7 +23,8 @@ class Spectrahedron:
 
     def vertex(self, direction: FloatArray) -> FloatArray:
         """Factor u of shape (n, 1) of the extreme point ``u @ u.T`` along a unit `direction`."""
-        return np.sqrt(self.side) * direction[:, None]
+        factor: FloatArray = np.sqrt(self.side) * direction[:, None]
+        return factor
 
     def contains(self, P: FloatArray, rtol: float = 1e-8) -> bool:
         """Whether P is feasible up to `rtol` times the trace."""

@@ -7,7 +7,17 @@ from typing import TextIO
 
 from tessella.solvers._result import IterationRecord
 
-_HEADER = f"{'iter':>5} {'value':>13} {'bound':>13} {'gap':>9} {'step':>9} {'svm':>5} {'pairs':>9} {'time':>8}"
+_WIDTHS = {
+    "iter": 5,
+    "value": 13,
+    "bound": 13,
+    "gap": 9,
+    "step": 9,
+    "svm": 5,
+    "pairs": 9,
+    "time": 8,
+}
+_HEADER = " ".join(f"{name:>{width}}" for name, width in _WIDTHS.items())
 
 
 class TablePrinter:

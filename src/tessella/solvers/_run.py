@@ -17,7 +17,7 @@ FloatArray = NDArray[np.float64]
 Callback = Callable[[IterationRecord], None]
 
 
-class StopRun(Exception):
+class StopRun(Exception):  # noqa: N818 - the end of a run is not an error
     """Raised inside a solver when a limit is reached; carries the status to report."""
 
     def __init__(self, status: SolverStatus) -> None:

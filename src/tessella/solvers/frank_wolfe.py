@@ -159,9 +159,7 @@ def _add_scaled(K: NDArray[np.float64], change: NDArray[np.float64], scale: floa
         K[start : start + rows] += K.dtype.type(scale) * change[start : start + rows]
 
 
-def search_root(
-    slope_at: Callable[[float], float], slope_start: float, first: float
-) -> float:
+def search_root(slope_at: Callable[[float], float], slope_start: float, first: float) -> float:
     """A point of (0, 1] where an increasing function is nearly zero; ends there.
 
     Regula falsi with the Illinois rule, from slope `slope_start` < 0 at 0. `slope_at` is called

@@ -1,5 +1,6 @@
 """The dual of the support vector machine: problem, compiled solver, answer."""
 
-from tessella.svm._dual import DualProblem, DualSolution, DualStatus, relative_gap, solve_dual
+from tessella.svm._dual import DualSolution, DualStatus, relative_gap, solve_dual
+from tessella.svm._problem import DualProblem
 
 __all__ = ["DualProblem", "DualSolution", "DualStatus", "relative_gap", "solve_dual"]

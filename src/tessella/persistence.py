@@ -1,0 +1,449 @@
+"""Model files: a fitted estimator as plain data, in one file.
+
+A model file is a zip archive, stored without compression, of
+
+- ``manifest.json``: class, parameters and fitted attributes of the estimator, metadata of the
+  caller, and the dtype, shape and SHA-256 of every array;
+- ``manifest.sha256``: the SHA-256 of the manifest;
+- ``arrays/*.npy``: the arrays.
+
+There is no code in it and none is run by reading it: classes come from the fixed tables below,
+and a value of any other type is refused when the model is saved. JSON writes a float64 with all
+its digits, so a loaded model predicts the same bits. The checksums find accidents and careless
+edits; they are not a signature.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import uuid
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
+from tessella.kernels import (
+    KernelSet,
+    LearnedKernel,
+    PolynomialKernels,
+    TessellatedKernels,
+    UnitBox,
+)
+from tessella.solvers import IterationRecord
+
+__all__ = ["ModelFileError", "load", "read_info", "save"]
+
+FORMAT = "tessella-model"
+FORMAT_VERSION = 1
+
+_MANIFEST = "manifest.json"
+_DIGEST = "manifest.sha256"
+_ESTIMATORS: dict[str, type[Any]] = {c.__name__: c for c in (LearnedKernelSVC, LearnedKernelSVR)}
+_CLASSES: dict[str, type[Any]] = {
+    "kernel": LearnedKernel,
+    "box": UnitBox,
+    "tessellated": TessellatedKernels,
+    "polynomial": PolynomialKernels,
+}
+_TAGS = {cls: tag for tag, cls in _CLASSES.items()}
+_NEEDED = ("kernel_", "support_vectors_", "dual_coef_", "intercept_", "n_features_in_")
+
+Arrays = dict[str, NDArray[Any]]
+
+_TAG = "$type"  # marks what JSON has no notation for
+_ARRAY_KINDS = "biufUS"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes, whenever it is saved
+
+
+class ModelFileError(ValueError):
+    """A model cannot be written as a model file, or a file cannot be read as one."""
+
+
+def save(
+    model: Any, path: str | os.PathLike[str], *, metadata: dict[str, Any] | None = None
+) -> None:
+    """Write a fitted estimator to one file, atomically.
+
+    An existing file is replaced only once the new one is complete and on the disk.
+
+    Parameters
+    ----------
+    model : LearnedKernelSVC or LearnedKernelSVR
+        The fitted estimator.
+    path : path-like
+        File to write, by convention with the suffix ``.tsl``.
+    metadata : dict, optional
+        Anything that JSON can hold; :func:`read_info` gives it back.
+
+    Raises
+    ------
+    ModelFileError
+        When something in the model is not plain data; use pickle or joblib for such a model.
+    sklearn.exceptions.NotFittedError
+        When the model is not fitted.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise ModelFileError(f"{path} exists and is not a regular file.")
+    _write_atomically(target, _to_members(model, {} if metadata is None else metadata))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read the estimator of a model file.
+
+    Parameters
+    ----------
+    path : path-like
+        A file written by :func:`save`.
+
+    Returns
+    -------
+    LearnedKernelSVC or LearnedKernelSVR
+        The fitted estimator; its predictions equal those of the one saved, bit by bit.
+
+    Raises
+    ------
+    ModelFileError
+        When the file is not a model file, is damaged, or comes from a newer version.
+    """
+    with _model_file(path) as (manifest, arrays):
+        return _build(manifest, arrays)
+
+
+def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what a model file says about itself, without building the estimator.
+
+    Parameters
+    ----------
+    path : path-like
+        A file written by :func:`save`.
+
+    Returns
+    -------
+    dict
+        The manifest with plain values: among others ``tessella_version``, ``estimator``,
+        ``params``, ``kernel_set`` (family and params), ``fitted`` (the scalar attributes),
+        ``classes`` and ``feature_names`` (lists, or None) and ``metadata``.
+
+    Raises
+    ------
+    ModelFileError
+        As :func:`load`; checksums are verified here too.
+    """
+    with _model_file(path) as (manifest, arrays):
+        fitted = _decode_named(manifest["fitted"], arrays)
+        kernels = fitted["kernel_"].kernels
+        lists = (fitted.get("classes_"), fitted.get("feature_names_in_"))
+        classes, names = (None if values is None else values.tolist() for values in lists)
+        return {
+            **manifest,
+            "params": _decode_named(manifest["params"], arrays),
+            "kernel_set": {"family": kernels.family, "params": kernels.get_params()},
+            "fitted": {k: v for k, v in fitted.items() if isinstance(v, int | float | str)},
+            "classes": classes,
+            "feature_names": names,
+        }
+
+
+def _to_members(model: Any, metadata: dict[str, Any]) -> dict[str, bytes]:
+    """The files inside the archive, all of them made before the disk is touched."""
+    from tessella import __version__  # not at import time: the package imports this module
+
+    name = type(model).__name__
+    if type(model) is not _ESTIMATORS.get(name):
+        raise ModelFileError(
+            f"A {name} cannot be stored in a model file, only {' and '.join(_ESTIMATORS)} can; "
+            "use pickle or joblib."
+        )
+    check_is_fitted(model, _NEEDED)
+    params = model.get_params(deep=False)
+    fitted = {key: value for key, value in vars(model).items() if key not in params}
+    encoder = _Encoder()
+    manifest = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "tessella_version": __version__,
+        "estimator": name,
+        "params": encoder.named(params),
+        "fitted": encoder.named(fitted),
+        "metadata": _checked_metadata(metadata),
+        "arrays": encoder.specs,
+    }
+    text = json.dumps(manifest, indent=1, allow_nan=False).encode()
+    return {_MANIFEST: text, _DIGEST: _sha256(text).encode(), **encoder.members}
+
+
+def _checked_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    try:
+        unchanged = json.loads(json.dumps(metadata, allow_nan=False)) == metadata
+    except (TypeError, ValueError, RecursionError):
+        unchanged = False
+    if not unchanged or not isinstance(metadata, dict):
+        raise ModelFileError(
+            "metadata must be a dict that JSON gives back unchanged: text keys, finite numbers, "
+            "lists rather than tuples."
+        )
+    return metadata
+
+
+class _Encoder:
+    """Values to JSON; arrays to members beside it.
+
+    An array met twice is stored once and is one array again after loading.
+    """
+
+    def __init__(self) -> None:
+        self.members: dict[str, bytes] = {}
+        self.specs: dict[str, dict[str, Any]] = {}
+        self._names: dict[int, str] = {}
+
+    def named(self, values: dict[str, Any], within: str = "") -> dict[str, Any]:
+        """Values by attribute name."""
+        return {name: self.encode(value, within + name) for name, value in values.items()}
+
+    def encode(self, value: Any, where: str) -> Any:
+        """`value` as JSON; `where` is its name for error messages and members."""
+        if isinstance(value, np.generic) and value.dtype.kind in "biufU":
+            value = value.item()
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {_TAG: "float", "text": repr(value)}
+        if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
+            return self._array(value, where)
+        return self._container(value, where)
+
+    def _container(self, value: Any, where: str) -> Any:
+        if type(value) in _TAGS:
+            parts = {f.name: getattr(value, f.name) for f in fields(value)}
+            return {_TAG: _TAGS[type(value)], "params": self.named(parts, f"{where}.")}
+        if type(value) is tuple and value and all(type(v) is IterationRecord for v in value):
+            columns = {f.name: [getattr(v, f.name) for v in value] for f in fields(value[0])}
+            return {_TAG: "history", "columns": self.named(columns, f"{where}.")}
+        if type(value) in (list, tuple):
+            items = [self.encode(item, f"{where}.{k}") for k, item in enumerate(value)]
+            return items if type(value) is list else {_TAG: "tuple", "items": items}
+        if type(value) is dict:
+            pairs = [[key, item] for key, item in value.items()]
+            return {_TAG: "dict", "items": self.encode(pairs, where)}
+        code = " defined by Python code" if isinstance(value, KernelSet) else ""
+        raise _not_data(where, f"an object of class {type(value).__name__}{code}")
+
+    def _array(self, array: NDArray[Any], where: str) -> dict[str, Any]:
+        if array.dtype.kind == "O":
+            return _encode_text(array, where)
+        if array.dtype.kind not in _ARRAY_KINDS or array.dtype.type is np.longdouble:
+            raise _not_data(where, f"an array of dtype {array.dtype}")
+        if id(array) not in self._names:
+            self._names[id(array)] = self._store(array, f"arrays/{where}.npy")
+        return {_TAG: "array", "member": self._names[id(array)]}
+
+    def _store(self, array: NDArray[Any], member: str) -> str:
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, array, version=(1, 0), allow_pickle=False)
+        data = self.members[member] = buffer.getvalue()
+        shape = list(array.shape)
+        self.specs[member] = {"dtype": array.dtype.str, "shape": shape, "sha256": _sha256(data)}
+        return member
+
+
+def _encode_text(array: NDArray[Any], where: str) -> dict[str, Any]:
+    """An object array of strings, as pandas makes them for names and labels."""
+    items = array.ravel().tolist()
+    others = {type(item).__name__ for item in items if not isinstance(item, str)}
+    if others:
+        raise _not_data(where, f"an object array that holds {' and '.join(sorted(others))}")
+    return {_TAG: "text", "shape": list(array.shape), "items": [str(item) for item in items]}
+
+
+def _not_data(where: str, what: str) -> ModelFileError:
+    return ModelFileError(
+        f"'{where}' is {what} and cannot be stored as data in a model file; use pickle or joblib "
+        "for this model."
+    )
+
+
+def _write_atomically(target: Path, members: dict[str, bytes]) -> None:
+    temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                for name, data in members.items():
+                    archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@contextmanager
+def _model_file(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], Arrays]]:
+    """The verified manifest and arrays of a file; whatever goes wrong is a ModelFileError."""
+    with open(path, "rb") as file:
+        try:
+            yield _read_archive(file)
+        except ModelFileError as error:
+            raise ModelFileError(f"{os.fspath(path)}: {error}") from error
+        except MemoryError:
+            raise
+        except Exception as error:  # zipfile, json and the tables fail in as many ways as bytes
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise ModelFileError(f"{os.fspath(path)}: the file is damaged ({reason}).") from error
+
+
+def _read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
+    head = file.read(4)
+    size = file.seek(0, os.SEEK_END)
+    if not zipfile.is_zipfile(file):
+        truncated = head == b"PK\x03\x04"
+        raise ModelFileError("truncated file." if truncated else "not a Tessella model file.")
+    with zipfile.ZipFile(file) as archive:
+        members = _checked_members(archive, size)
+        manifest = _read_manifest(archive, members)
+        _check_names(set(members), {_MANIFEST, _DIGEST, *manifest["arrays"]})
+        specs = manifest["arrays"].items()
+        return manifest, {
+            name: _read_array(name, archive.read(members[name]), spec) for name, spec in specs
+        }
+
+
+def _checked_members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """Members by name, none of which can grow beyond the file when read."""
+    infos = archive.infolist()
+    members = {info.filename: info for info in infos}
+    if _MANIFEST not in members:
+        raise ModelFileError(f"not a Tessella model file: the archive has no {_MANIFEST}.")
+    if len(members) < len(infos):
+        raise ModelFileError("two members of the archive have the same name.")
+    for info in infos:
+        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+            raise ModelFileError(f"{info.filename} is compressed, and model files never are.")
+    if sum(info.file_size for info in infos) > size:
+        raise ModelFileError("the members claim more bytes than the file has.")
+    return members
+
+
+def _read_manifest(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> dict[str, Any]:
+    text = archive.read(members[_MANIFEST])
+    if _DIGEST in members and archive.read(members[_DIGEST]).decode() != _sha256(text):
+        raise ModelFileError(f"the checksum of {_MANIFEST} is wrong: the file was changed.")
+    manifest = json.loads(text)
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ModelFileError(f"not a Tessella model file: {_MANIFEST} has another format.")
+    version = manifest["format_version"]
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ModelFileError(f"the format version {version!r} does not exist.")
+    if version > FORMAT_VERSION:
+        raise ModelFileError(
+            f"written by Tessella {manifest.get('tessella_version')}, format {version}; this "
+            f"version reads up to {FORMAT_VERSION}: upgrade Tessella."
+        )
+    return manifest
+
+
+def _check_names(present: set[str], expected: set[str]) -> None:
+    if expected - present:
+        raise ModelFileError(f"the member {min(expected - present)} is missing.")
+    if present - expected:
+        raise ModelFileError(f"the member {min(present - expected)} does not belong there.")
+
+
+def _read_array(name: str, data: bytes, spec: dict[str, Any]) -> NDArray[Any]:
+    """The array of a member; nothing is allocated before its header proved to be true."""
+    if _sha256(data) != spec["sha256"]:
+        raise ModelFileError(f"the checksum of {name} is wrong: the file was changed.")
+    stream = io.BytesIO(data)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ModelFileError(f"{name} is not an array of version 1.0.")
+    shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(stream)
+    if dtype.kind not in _ARRAY_KINDS or not dtype.itemsize:
+        raise ModelFileError(f"{name} has dtype {dtype}, which model files never hold.")
+    if dtype.str != spec["dtype"] or list(shape) != spec["shape"]:
+        raise ModelFileError(f"{name} is not of the dtype and shape in the manifest.")
+    start = stream.tell()
+    if min(shape, default=0) < 0 or len(data) - start != math.prod(shape) * dtype.itemsize:
+        raise ModelFileError(f"{name} has not as many bytes as its shape says.")
+    if start == len(data):
+        return np.empty(shape, dtype)
+    array = np.frombuffer(data, dtype, offset=start).copy()
+    return array.reshape(shape[::-1]).T if fortran_order else array.reshape(shape)
+
+
+def _decode_named(values: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
+    return {name: _decode(value, arrays) for name, value in values.items()}
+
+
+def _decode(value: Any, arrays: Arrays) -> Any:
+    """The inverse of :meth:`_Encoder.encode`."""
+    if isinstance(value, list):
+        return [_decode(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kind = value[_TAG]
+    if kind == "float":
+        return float(value["text"])
+    if kind == "array":
+        return arrays[value["member"]]
+    if kind == "text":
+        return np.array(value["items"], dtype=object).reshape(value["shape"])
+    if kind == "tuple":
+        return tuple(_decode(value["items"], arrays))
+    if kind == "dict":
+        return dict(_decode(value["items"], arrays))
+    if kind == "history":
+        columns = _decode_named(value["columns"], arrays)
+        rows = zip(*columns.values(), strict=True)
+        return tuple(IterationRecord(**dict(zip(columns, row, strict=True))) for row in rows)
+    cls = _lookup(_CLASSES, kind, "kernel family or type")
+    return cls(**_decode_named(value["params"], arrays))
+
+
+def _lookup(table: dict[Any, type[Any]], name: Any, what: str) -> type[Any]:
+    if name not in table:
+        raise ModelFileError(f"the {what} {name!r} is unknown to this version.")
+    return table[name]
+
+
+def _build(manifest: dict[str, Any], arrays: Arrays) -> Any:
+    cls = _lookup(_ESTIMATORS, manifest["estimator"], "estimator")
+    params = _decode_named(manifest["params"], arrays)
+    model = cls(**params)
+    for name, value in _decode_named(manifest["fitted"], arrays).items():
+        if name in params or name.startswith("__") or callable(getattr(cls, name, None)):
+            raise ModelFileError(f"{name!r} is not a fitted attribute of {cls.__name__}.")
+        setattr(model, name, value)
+    _check_fitted_parts(model)
+    return model
+
+
+def _check_fitted_parts(model: Any) -> None:
+    """Refuse parts that do not belong together, which would only fail at prediction."""
+    kernel, count = model.kernel_, model.dual_coef_.size
+    side = kernel.kernels.count_params(len(kernel.box.kept))
+    if (
+        kernel.P.shape != (side, side)
+        or kernel.box.n_features_in != model.n_features_in_
+        or model.support_vectors_.shape != (count, model.n_features_in_)
+        or model.dual_coef_.shape != (1, count)
+        or model.intercept_.shape != (1,)
+    ):
+        raise ModelFileError("the arrays of the model do not fit together.")
+    if isinstance(model, LearnedKernelSVC) and model.classes_.shape != (2,):
+        raise ModelFileError("a classifier must have two classes.")

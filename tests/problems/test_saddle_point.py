@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.svm import primal_value
+
+from tessella.kernels import TessellatedKernels
+from tessella.problems import SaddlePoint, Spectrahedron, best_intercept
+from tessella.svm import DualProblem, relative_gap, solve_dual
+
+
+def make(task, m=40, n=2, C=5.0, seed=0, degree=1):
+    rng = np.random.default_rng(seed)
+    X = rng.random((m, n))
+    f = np.sin(5 * X[:, 0]) + X[:, -1]
+    kernels = TessellatedKernels(degree, 0.3).bind(X)
+    if task == "classification":
+        dual = DualProblem.classification(np.where(f > np.median(f), 1.0, -1.0), C)
+    else:
+        dual = DualProblem.regression(f + 0.1 * rng.standard_normal(m), C, 0.05)
+    return SaddlePoint(kernels, dual)
+
+
+def random_feasible(problem, rng):
+    n = problem.parameters.side
+    root = rng.standard_normal((n, rng.integers(1, n + 1)))
+    P = root @ root.T
+    P *= n / np.trace(P)
+    w = problem.dual.feasible(rng.standard_normal(problem.dual.size) * problem.dual.upper.max())
+    return P, w
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_bounds_by_their_definitions(task):
+    problem = make(task)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        P, w = random_feasible(problem, rng)
+        K = problem.kernels.gram(P)
+        got = problem.certificate(P, w)
+        offsets = np.linspace(-5, 5, 20001)
+        scan = min(primal_value(K, problem.dual, w, b) for b in offsets[::20])
+        assert got.upper <= scan + 1e-9 * abs(scan)
+        attained = primal_value(K, problem.dual, w, got.intercept)
+        assert got.upper == pytest.approx(attained, rel=1e-10)
+        n = problem.parameters.side
+        top = np.linalg.eigvalsh(problem.kernels.gradient(w))[-1]
+        expected = problem.dual.kappa(w) - 0.5 * n * top
+        assert got.lower == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_every_lower_bound_is_below_every_upper_bound(task):
+    problem = make(task)
+    rng = np.random.default_rng(2)
+    pairs = [random_feasible(problem, rng) for _ in range(20)]
+    # Also near the optimum, where a wrong sign or factor would show.
+    for P, _ in pairs[:5]:
+        K = problem.kernels.gram(P, centred=True)
+        pairs.append((P, solve_dual(K, problem.dual, tol=1e-8).w))
+    certificates = [problem.certificate(P, w) for P, w in pairs]
+    lowest = min(c.upper for c in certificates)
+    highest = max(c.lower for c in certificates)
+    assert highest <= lowest
+
+
+def test_lower_bound_is_the_minimum_over_p():
+    problem = make("regression")
+    rng = np.random.default_rng(3)
+    point = problem.at(random_feasible(problem, rng)[1])
+    u = point.best_response
+    S = u @ u.T
+    assert problem.parameters.contains(S)
+    value = problem.dual.kappa(point.w) - 0.5 * point.w @ problem.kernels.gram(S) @ point.w
+    assert point.lower == pytest.approx(value, rel=1e-10)
+    for _ in range(20):
+        P, _ = random_feasible(problem, rng)
+        other = problem.dual.kappa(point.w) - 0.5 * point.w @ problem.kernels.gram(P) @ point.w
+        assert point.lower <= other + 1e-9
+
+
+def test_gradient_of_the_value_by_finite_differences():
+    """d/dP of the optimal SVM value is -D(w)/2."""
+    problem = make("regression", m=30)
+    rng = np.random.default_rng(4)
+    P, _ = random_feasible(problem, rng)
+    P = 0.5 * P + 0.5 * problem.parameters.centre
+    Q, _ = random_feasible(problem, rng)
+
+    def value(step):
+        K = problem.kernels.gram(P + step * (Q - P), centred=True)
+        return solve_dual(K, problem.dual, tol=1e-13)
+
+    h = 1e-5
+    slope = (value(h).objective - value(-h).objective) / (2 * h)
+    D = problem.kernels.gradient(value(0.0).w)
+    assert slope == pytest.approx(-0.5 * np.sum(D * (Q - P)), rel=1e-5)
+
+
+def test_gap_equals_frank_wolfe_gap_at_an_exact_svm():
+    problem = make("classification")
+    P = problem.parameters.centre
+    K = problem.kernels.gram(P)
+    w = solve_dual(K, problem.dual, tol=1e-12).w
+    got = problem.certificate(P, w)
+    n = problem.parameters.side
+    top = np.linalg.eigvalsh(problem.kernels.gradient(w))[-1]
+    assert got.upper - got.lower == pytest.approx(0.5 * (n * top - w @ K @ w), rel=1e-6)
+
+
+def test_infeasible_w_is_made_feasible_before_it_proves_anything():
+    problem = make("classification")
+    wild = np.full(problem.dual.size, 1e6)
+    point = problem.at(wild)
+    assert abs(point.w.sum()) < 1e-9 * np.abs(point.w).sum() + 1e-12
+    assert (point.w <= problem.dual.upper).all()
+
+
+def test_zero_w_certifies_a_wide_tube():
+    problem = SaddlePoint(
+        TessellatedKernels().bind(np.random.default_rng(0).random((8, 2))),
+        DualProblem.regression(np.linspace(0, 1, 8), 1.0, 2.0),
+    )
+    certificate = problem.certificate(problem.parameters.centre, np.zeros(8))
+    assert certificate.upper == certificate.lower == certificate.gap == 0.0
+
+
+def test_size_mismatch():
+    with pytest.raises(ValueError, match="3 rows and the SVM has 2"):
+        SaddlePoint(TessellatedKernels().bind(np.eye(3)), DualProblem.classification([1, -1], 1.0))
+
+
+@settings(max_examples=100, deadline=None)
+@given(m=st.integers(1, 12), eps=st.sampled_from([0.0, 0.1, 3.0]), seed=st.integers(0, 9999))
+def test_best_intercept_beats_every_breakpoint(m, eps, seed):
+    rng = np.random.default_rng(seed)
+    C = rng.integers(0, 3, m).astype(float)
+    if seed % 2:
+        dual = DualProblem.classification(rng.choice([-1.0, 1.0], m), C)
+    else:
+        dual = DualProblem.regression(rng.integers(-2, 3, m).astype(float), C, eps)
+    scores = rng.integers(-2, 3, m).astype(float)
+    intercept, loss = best_intercept(dual, scores)
+
+    def loss_at(b):
+        r = dual.linear - scores - b
+        return dual.upper @ np.maximum(r - dual.epsilon, 0) - dual.lower @ np.maximum(
+            -r - dual.epsilon, 0
+        )
+
+    assert loss == pytest.approx(loss_at(intercept))
+    r = dual.linear - scores
+    breaks = np.concatenate([r - dual.epsilon, r + dual.epsilon])
+    assert loss <= min(loss_at(b) for b in breaks) + 1e-9
+
+
+def test_relative_gap():
+    assert relative_gap(2.0, 1.0) == 0.5
+    assert relative_gap(0.0, 0.0) == 0.0
+    assert relative_gap(1.0, 1.0 + 1e-15) == 0.0
+
+
+def test_spectrahedron_contains():
+    domain = Spectrahedron(3)
+    assert domain.contains(np.eye(3))
+    assert not domain.contains(2 * np.eye(3))
+    assert not domain.contains(np.diag([4.0, -1.0, 0.0]))
+    assert not domain.contains(np.array([[1.0, 1.0, 0], [0, 1.0, 0], [0, 0, 1.0]]))
+    assert not domain.contains(np.full((3, 3), np.nan))
+    assert not domain.contains(np.eye(2))

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import io
+import itertools
+import signal
+
+import numpy as np
+import pytest
+from reference.programs import kernel_learning
+from solvers.conftest import make_problem
+
+from tessella.kernels import TessellatedKernels
+from tessella.problems import SaddlePoint
+from tessella.solvers import SolverStatus, TablePrinter, frank_wolfe, get_solver
+from tessella.solvers.frank_wolfe import search_root
+from tessella.svm import DualProblem, relative_gap, solve_dual
+
+
+def assert_certified(problem, result):
+    """The result proves what it says, recomputed from P and w alone."""
+    assert problem.parameters.contains(result.P)
+    certificate = problem.certificate(result.P, result.w)
+    assert certificate.upper == pytest.approx(result.value, rel=1e-10)
+    assert certificate.intercept == pytest.approx(result.intercept, abs=1e-9)
+    assert result.bound >= certificate.lower - 1e-10 * abs(result.value)
+    assert result.bound <= result.value
+    assert result.gap == relative_gap(result.value, result.bound)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_agrees_with_the_semidefinite_program(task, degree):
+    problem = make_problem(task, degree=degree)
+    value, P = kernel_learning(problem.kernels, problem.dual)
+    result = frank_wolfe(problem, tol=2e-6, max_iter=3000)
+    assert result.status is SolverStatus.OPTIMAL
+    assert_certified(problem, result)
+    assert result.value == pytest.approx(value, rel=1e-5)
+    assert result.bound == pytest.approx(value, rel=1e-5)
+    K, expected = problem.kernels.gram(result.P), problem.kernels.gram(P)
+    # Only the centred matrix is determined: a constant part is the intercept's.
+    H = np.eye(len(K)) - 1.0 / len(K)
+    difference = np.linalg.norm(H @ (K - expected) @ H)
+    assert difference <= 1e-3 * np.linalg.norm(H @ expected @ H)
+
+
+def test_the_full_family_agrees_too(task):
+    problem = make_problem(task, m=20, n=1, monomials="xz")
+    value, _ = kernel_learning(problem.kernels, problem.dual)
+    result = frank_wolfe(problem, tol=1e-5, max_iter=3000)
+    assert_certified(problem, result)
+    assert result.value == pytest.approx(value, rel=2e-5)
+
+
+def test_the_starting_point_is_not_the_answer(task):
+    """Guards the tests above: P = I would fail them by far."""
+    problem = make_problem(task)
+    start = frank_wolfe(problem, tol=1e-6, max_iter=0)
+    assert start.status is SolverStatus.MAX_ITER
+    assert start.n_iter == 0
+    assert_certified(problem, start)
+    assert start.gap > 0.05
+    best = frank_wolfe(problem, tol=1e-4)
+    assert best.value < 0.95 * start.value
+
+
+def test_values_fall_and_bounds_rise(task):
+    history = frank_wolfe(make_problem(task, m=60), tol=1e-5, max_iter=60).history
+    assert [r.iteration for r in history] == list(range(len(history)))
+    for earlier, later in itertools.pairwise(history):
+        assert later.value <= earlier.value
+        assert later.bound >= earlier.bound
+        assert later.n_svm > earlier.n_svm
+        assert later.time >= earlier.time
+        assert 0 < later.step <= 1
+    assert all(r.gap == relative_gap(r.value, r.bound) for r in history)
+
+
+def test_open_loop_steps_converge_too(task):
+    problem = make_problem(task)
+    exact = frank_wolfe(problem, tol=1e-4)
+    fixed = frank_wolfe(problem, tol=1e-3, step="open-loop")
+    assert fixed.status is SolverStatus.OPTIMAL
+    assert fixed.history[1].step == pytest.approx(2 / 3)
+    assert fixed.value == pytest.approx(exact.value, rel=2e-3)
+
+
+def test_resumed_run_reaches_the_same_optimum(task):
+    problem = make_problem(task)
+    whole = frank_wolfe(problem, tol=1e-5, max_iter=3000)
+    part = frank_wolfe(problem, tol=1e-5, max_iter=3)
+    resumed = frank_wolfe(problem, tol=1e-5, max_iter=3000, P0=part.P, w0=part.w)
+    assert resumed.history[0].gap <= 1.5 * part.gap + 1e-4
+    assert resumed.value == pytest.approx(whole.value, rel=2e-5)
+
+
+def test_wide_tube_keeps_the_identity():
+    problem = SaddlePoint(
+        TessellatedKernels().bind(np.random.default_rng(0).random((12, 2))),
+        DualProblem.regression(np.linspace(-0.5, 0.5, 12), 1.0, 1.0),
+    )
+    result = frank_wolfe(problem)
+    assert result.status is SolverStatus.OPTIMAL
+    assert result.gap == 0.0
+    assert (np.eye(6) == result.P).all()
+    assert not result.w.any()
+
+
+def test_tied_top_eigenvalue_keeps_the_trace():
+    """Two features that play the same role: D has a double top eigenvalue by symmetry."""
+    rng = np.random.default_rng(1)
+    half = rng.random((10, 2))
+    X = np.vstack([half, half[:, ::-1]])
+    y = np.tile(np.sin(4 * half.sum(axis=1)), 2)
+    problem = SaddlePoint(TessellatedKernels().bind(X), DualProblem.regression(y, 5.0, 0.05))
+    result = frank_wolfe(problem, tol=1e-4)
+    assert np.trace(result.P) == pytest.approx(6.0, rel=1e-10)
+    assert_certified(problem, result)
+
+
+def test_alpha_is_optimal_for_p(task):
+    problem = make_problem(task)
+    result = frank_wolfe(problem, tol=1e-5, max_iter=3000)
+    K = problem.kernels.gram(result.P, centred=True)
+    exact = solve_dual(K, problem.dual, tol=1e-11)
+    assert result.value == pytest.approx(exact.objective, rel=1e-5)
+
+
+def test_time_limit_keeps_the_best_pair():
+    problem = make_problem("regression", m=400, n=4, C=100.0)
+    result = frank_wolfe(problem, tol=1e-12, time_limit=0.3)
+    assert result.status is SolverStatus.TIME_LIMIT
+    assert_certified(problem, result)
+
+
+def test_no_time_at_all_still_certifies():
+    problem = make_problem("classification", m=50)
+    result = frank_wolfe(problem, tol=1e-12, time_limit=0.0)
+    assert result.status is SolverStatus.TIME_LIMIT
+    assert_certified(problem, result)
+
+
+def test_ctrl_c_keeps_the_best_pair():
+    problem = make_problem("regression", m=100)
+
+    def interrupt(record):
+        if record.iteration == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    result = frank_wolfe(problem, tol=1e-14, callback=interrupt)
+    assert result.status is SolverStatus.INTERRUPTED
+    assert len(result.history) == 4
+    assert_certified(problem, result)
+
+
+def test_bad_start_and_step():
+    problem = make_problem("classification")
+    with pytest.raises(ValueError, match="P0 must be positive semidefinite"):
+        frank_wolfe(problem, P0=2 * np.eye(problem.parameters.side))
+    with pytest.raises(ValueError, match="step='wild' is unknown"):
+        frank_wolfe(problem, step="wild")
+    with pytest.raises(ValueError, match="solver='magic' is unknown"):
+        get_solver("magic")
+
+
+def test_float32_storage_is_certified_in_float64(task):
+    problem = make_problem(task, m=60)
+    bound32 = TessellatedKernels(1, 0.3).bind(problem.kernels._X, dtype=np.float32)
+    result = frank_wolfe(SaddlePoint(bound32, problem.dual), tol=1e-3)
+    assert result.status is SolverStatus.OPTIMAL
+    assert_certified(problem, result)  # by the float64 problem
+
+
+def test_table():
+    stream = io.StringIO()
+    result = frank_wolfe(make_problem("classification"), tol=1e-3, callback=TablePrinter(stream))
+    lines = stream.getvalue().splitlines()
+    assert lines[0].split() == ["iter", "value", "bound", "gap", "step", "svm", "pairs", "time"]
+    assert len(lines) == len(result.history) + 1
+    assert f"{result.gap:.2e}" in lines[-1]
+
+
+@pytest.mark.parametrize("root", [1e-4, 0.03, 0.5, 0.99, 1.5])
+@pytest.mark.parametrize("first", [1e-3, 0.2, 1.0])
+def test_search_root(root, first):
+    calls = []
+
+    def slope(t):
+        calls.append(t)
+        return np.expm1(3 * (t - root))
+
+    here = search_root(slope, slope(0.0), first)
+    assert here == calls[-1]
+    assert abs(slope(here)) <= 0.1 * abs(slope(0.0)) or (root > 1 and here == 1.0)
+    assert len(calls) < 20
