@@ -31,6 +31,10 @@ SETS = {
         for monomials in ("x", "xz")
         for degree in (0, 1, 2)
     },
+    "tessellated-unit": TessellatedKernels(1, 0.3, balance="unit"),
+    "tessellated-pointwise": TessellatedKernels(1, 0.3, balance="pointwise"),
+    "tessellated-pointwise-xz": TessellatedKernels(1, 0.3, "xz", balance="pointwise"),
+    "tessellated-scales": TessellatedKernels(0, 0.3, balance=np.array([3.0, 0.5])),
     "polynomial-0": PolynomialKernels(0),
     "polynomial-2": PolynomialKernels(2),
     "integral-sobol": IntegralKernels(bumps, [0.0, 0.0], [1.0, 1.0], nodes=50),
@@ -42,8 +46,8 @@ SETS = {
 
 
 @pytest.fixture(params=SETS, ids=str)
-def kernels(request):
-    return SETS[request.param]
+def kernels(request, X):
+    return SETS[request.param].resolve(X)
 
 
 @pytest.fixture
@@ -101,6 +105,21 @@ def test_scores_are_gram_times_w(kernels, X):
     size = np.abs(expected).max()
     np.testing.assert_allclose(bound.moments(w).scores(P), expected, rtol=0, atol=1e-12 * size)
     np.testing.assert_allclose(kernels.scores(X, X, P, w), expected, rtol=0, atol=1e-12 * size)
+
+
+def test_sensitivities_are_scores_entry_by_entry(kernels, X):
+    rng = np.random.default_rng(20)
+    bound = kernels.bind(X)
+    moments = bound.moments(rng.standard_normal(len(X)))
+    V = rng.standard_normal((bound.n_params, 3))
+    M = random_symmetric(3, rng)
+    rows = np.array([2, 5, 11])
+    gamma = moments.sensitivities(V, rows)
+    assert (gamma == gamma.transpose(0, 2, 1)).all()
+    expected = moments.scores(V @ M @ V.T)
+    np.testing.assert_allclose(
+        np.einsum("kij,ij->k", gamma, M), expected[rows], atol=1e-12 * np.abs(expected).max()
+    )
 
 
 def test_cross_equals_gram(kernels, X):
@@ -216,7 +235,8 @@ def test_bad_arguments(kernels, X):
 
 def test_params_round_trip(kernels):
     params = kernels.get_params()
-    assert type(kernels)(**params).get_params() == params
+    again = type(kernels)(**params).get_params()
+    assert all(again[name] is params[name] for name in params)
     with pytest.raises(ValueError, match="no parameter 'nonsense'"):
         kernels.set_params(nonsense=1)
 

@@ -8,14 +8,16 @@ from reference.quadrature import all_exponents, kernel_block_matrix
 
 from tessella import _core
 from tessella.kernels import TessellatedKernels
-from tessella.kernels._tessellated import _Basis
 
 CASES = [(m, n, d) for m in ("x", "xz") for n in (1, 2, 3) for d in (0, 1, 2)]
 
 
 def basis_of(kernels, n):
-    basis = _Basis(kernels, n)
-    return basis.x_powers, basis.z_powers
+    basis = kernels._basis(n)
+    z_powers = np.empty_like(basis.x_powers)
+    for power, group in zip(basis.group_powers, basis.groups, strict=True):
+        z_powers[group] = power
+    return basis.x_powers, z_powers
 
 
 @pytest.mark.parametrize(("monomials", "n", "degree"), CASES)
@@ -46,6 +48,69 @@ def test_every_entry_equals_the_integral(monomials, n, degree):
         expected = 0.5 * (blocks[:, :, i, j] + blocks[:, :, j, i])
         got = kernels.cross(points, points, unit)
         np.testing.assert_allclose(got, expected, rtol=0, atol=2e-13 * np.abs(blocks).max())
+
+
+@pytest.mark.parametrize("monomials", ["x", "xz"])
+@pytest.mark.parametrize("n", [1, 2])
+def test_pointwise_balance_divides_each_half_by_its_norm(monomials, n):
+    kernels = TessellatedKernels(1, 0.3, monomials, balance="pointwise")
+    powers = basis_of(kernels, n)
+    side = kernels.count_params(n)
+    points = np.random.default_rng(n).random((4, n))
+
+    def halves(x):
+        """Norms of the indicator of {z ≥ x} and of its complement, from the definition."""
+        zero = np.zeros((1, n), dtype=int)
+        return 1.0 / np.sqrt(np.diag(kernel_block_matrix(x, x, 0.3, zero, zero)))
+
+    root = np.random.default_rng(5).standard_normal((side, side))
+    P = root @ root.T
+    expected = np.empty((4, 4))
+    for i, x in enumerate(points):
+        for j, y in enumerate(points):
+            left = np.repeat(halves(x), side // 2)
+            right = np.repeat(halves(y), side // 2)
+            block = kernel_block_matrix(x, y, 0.3, *powers)
+            expected[i, j] = np.sum(P * (left[:, None] * block * right))
+    np.testing.assert_allclose(kernels.cross(points, points, P), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("n", [2, 30, 400])
+def test_pointwise_max_product_part_is_bounded_and_exact(n):
+    """P on the first half alone, degree 0: k = prod sqrt((b - max) / (b - min)), any n."""
+    X = np.random.default_rng(n).random((6, n))
+    delta = 0.1 * n
+    kernels = TessellatedKernels(0, delta, balance="pointwise")
+    K = kernels.bind(X).gram(np.diag([1.0, 0.0]))
+    room = 1.0 + delta - X
+    ratio = np.minimum(room[:, None], room[None]) / np.maximum(room[:, None], room[None])
+    np.testing.assert_allclose(K, np.sqrt(ratio.prod(axis=2)), rtol=1e-9)
+    np.testing.assert_allclose(np.diag(K), 1.0, rtol=1e-12)
+
+
+def test_pointwise_outside_the_box_stays_finite():
+    X = np.random.default_rng(0).random((5, 3))
+    kernels = TessellatedKernels(1, 0.2, balance="pointwise")
+    K = kernels.cross([[9.0, 9.0, 9.0], [-9.0, -9.0, -9.0], [0.5, 0.5, 9.0]], X, np.eye(8))
+    assert np.isfinite(K).all()
+
+
+def test_unit_balance_gives_every_function_the_same_weight():
+    X = np.random.default_rng(1).random((30, 3))
+    bound = TessellatedKernels(1, 0.2, balance="unit").bind(X)
+    for k in range(bound.n_params):
+        unit = np.zeros((bound.n_params, bound.n_params))
+        unit[k, k] = 1.0
+        assert bound.diag(unit).mean() == pytest.approx(1.0, rel=1e-12)
+    # What is learned is used on other rows with the factors of the training rows.
+    other = np.random.default_rng(2).random((4, 3))
+    K = bound.kernels.cross(other, X, np.eye(bound.n_params))
+    assert (K == bound.cross(other, np.eye(bound.n_params))).all()
+
+
+def test_unit_balance_needs_rows():
+    with pytest.raises(ValueError, match="bind or resolve first"):
+        TessellatedKernels(balance="unit").cross([[0.5]], [[0.5]], np.eye(4))
 
 
 def test_volume_normalisation_is_a_change_of_units():
@@ -101,6 +166,8 @@ def test_error_names_the_rows_outside():
         ({"degree": -1}, "degree=-1 must be a whole"),
         ({"degree": 1.5}, "degree=1.5 must be a whole"),
         ({"monomials": "z"}, "monomials='z' is unknown"),
+        ({"balance": "fair"}, "balance='fair' is unknown"),
+        ({"balance": [1.0, 2.0]}, "balance must hold 6 positive"),
         ({"out_of_box": "ignore"}, "out_of_box='ignore' is unknown"),
     ],
 )

@@ -116,7 +116,7 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
                 n_jobs=self.n_jobs,
                 callback=self._with_verbose(callback),
             )
-        return result, LearnedKernel(kernels, result.P, box)
+        return result, LearnedKernel(bound.kernels, result.P, box)
 
     def _require_memory(
         self, kernels: KernelSet, n_samples: int, n_features: int, itemsize: int

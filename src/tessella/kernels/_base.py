@@ -33,6 +33,23 @@ class Moments(ABC):
     def scores(self, P: FloatArray) -> FloatArray:
         """``K(P) @ w`` of shape (m,), never forming K(P)."""
 
+    @abstractmethod
+    def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
+        """How the scores of `rows` answer to P within the span of V.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n_params, r)
+            Span.
+        rows : ndarray of int
+            Training rows.
+
+        Returns
+        -------
+        ndarray of shape (len(rows), r, r)
+            Symmetric matrices Γ_k with ``(K(V M Vᵀ) w)_k = <Γ_k, M>`` for symmetric M.
+        """
+
 
 class BoundKernelSet(ABC):
     """A kernel set on a training sample of m rows.
@@ -43,8 +60,12 @@ class BoundKernelSet(ABC):
         m, and the side of P.
     dtype : dtype
         Storage of matrices with m² entries.
+    kernels : KernelSet
+        The set that was bound, with nothing left that depends on the training rows: what a
+        :class:`LearnedKernel` has to remember.
     """
 
+    kernels: KernelSet
     n_samples: int
     n_params: int
     dtype: np.dtype[Any]
@@ -128,6 +149,11 @@ class KernelSet(ABC):
         n_jobs : int, optional
             Threads of the compiled loops.
         """
+
+    def resolve(self, X: FloatArray) -> KernelSet:
+        """The same set with nothing left that depends on training rows; most sets are that."""
+        del X
+        return self
 
     @abstractmethod
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:

@@ -96,7 +96,7 @@ class BoundFeatures(BoundKernelSet):
     """A :class:`FiniteKernelSet` on training rows; holds the (m, nodes, n_params) features."""
 
     def __init__(self, kernels: FiniteKernelSet, X: FloatArray, dtype: DTypeLike) -> None:
-        self._kernels = kernels
+        self.kernels = kernels
         self._X = X
         self.dtype = np.dtype(dtype)
         self._phi = kernels.features(X)
@@ -131,7 +131,7 @@ class BoundFeatures(BoundKernelSet):
 
     def cross(self, X_new: FloatArray, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.cross`."""
-        return self._kernels.cross(X_new, self._X, checked_parameter(P, self.n_params))
+        return self.kernels.cross(X_new, self._X, checked_parameter(P, self.n_params))
 
 
 class _FeatureMoments(Moments):
@@ -147,3 +147,8 @@ class _FeatureMoments(Moments):
     def scores(self, P: FloatArray) -> FloatArray:
         result: FloatArray = np.einsum("ktp,tp->k", self._phi, self._sums @ P)
         return result
+
+    def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
+        ours, theirs = self._phi[rows] @ V, self._sums @ V
+        result: FloatArray = np.einsum("kti,tj->kij", ours, theirs)
+        return 0.5 * (result + result.transpose(0, 2, 1))

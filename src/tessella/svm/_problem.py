@@ -19,8 +19,8 @@ class DualProblem:
 
         ½ wᵀKw + Σ_k upper_k (r_k - epsilon_k)₊ + |lower_k| (-r_k - epsilon_k)₊
 
-    with r = linear - Kw - b, which is the hinge loss for :meth:`classification` and the ε-insensitive one for
-    :meth:`regression`.
+    with r = linear - Kw - b, which is the hinge loss for :meth:`classification` and the
+    ε-insensitive one for :meth:`regression`.
 
     Attributes
     ----------

@@ -1,0 +1,373 @@
+"""The arithmetic of tessellated kernels: basis, one argument of k, and tiles of k.
+
+With Z(z, x) the vector of monomials x^δ z^γ of total degree at most d, the family is
+
+    N(z, x) = [ s₁(x) Z(z, x) · 1{z ≥ x} ;  s₂(x) Z(z, x) · (1 - 1{z ≥ x}) ]
+
+for z in the box [-delta, 1 + delta]ⁿ, with s₁ = s₂ = 1 in the paper. Write the moment of z^s over
+the part of the box above a corner l, divided by the box's volume, as mom_s(l). For a factor U of
+P = U Vᵀ, with halves U₁ and U₂, and ζ_γ the powers of x of the monomials with power γ of z, put
+
+    high_γ(x) = s₁(x) ζ_γ(x)ᵀ U₁γ - s₂(x) ζ_γ(x)ᵀ U₂γ,        low_γ(x) = s₂(x) ζ_γ(x)ᵀ U₂γ
+
+because N(z, x)ᵀU = Σ_γ z^γ (1{z ≥ x} high_γ(x) + low_γ(x)). Integrating the product over z,
+
+    k(x, y) = Σ_γγ' mom_{γ+γ'}(max(x, y)) high_γ(x) · high_γ'(y)        (the max-product part)
+            + Σ_γγ' mom_{γ+γ'}(x) high_γ(x) · low_γ'(y)  +  its mirror image in (x, y)
+            + Σ_γγ' mom_{γ+γ'}(a) low_γ(x) · low_γ'(y)                  (separable, low rank)
+
+so a kernel matrix is one max-product matrix per power of z, times entrywise products of thin
+matrices, plus a thin product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella import _core
+from tessella.kernels._base import FloatArray
+from tessella.kernels._monomials import IntArray, checked_degree, evaluate, exponents
+
+TILE = 1024  # side of a tile: a few of them in float64 fit in the last-level cache
+_ROOM_FLOOR = 1e-12  # smallest side of the box above a corner, where a norm divides by it
+
+
+class Basis:
+    """The monomials of a kernel set for a given number of features, and the integration box.
+
+    Attributes
+    ----------
+    half, n_params : int
+        q monomials, and the side 2q of P.
+    x_powers : ndarray of shape (q, n)
+        Their powers of x.
+    groups, high_groups : list of ndarray of int
+        Columns that share their power of z, among the q of `low` and the p of `high`.
+    group_powers : ndarray of shape (groups, n)
+        That power.
+    sums : list of (power, pairs)
+        Each distinct power γ + γ' and the pairs of groups that give it.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_features: int,
+        degree: int,
+        delta: float,
+        monomials: str,
+        out_of_box: str,
+        balance: str | FloatArray,
+    ) -> None:
+        delta = float(delta)
+        if not (np.isfinite(delta) and delta > 0):
+            raise ValueError(f"delta={delta!r} must be a positive number.")
+        if out_of_box not in ("extrapolate", "clip", "error"):
+            raise ValueError(
+                f"out_of_box={out_of_box!r} is unknown; use 'extrapolate', 'clip' or 'error'."
+            )
+        self.lower, self.upper = -delta, 1.0 + delta
+        self.out_of_box = out_of_box
+        self.x_powers, z_powers = _powers(monomials, n_features, checked_degree(degree))
+        self.half = len(self.x_powers)
+        self.n_params = 2 * self.half
+        self.pointwise = isinstance(balance, str) and balance == "pointwise"
+        self._scales = _scales(balance, self.n_params)
+        self.group_powers, self.groups = _group(z_powers)
+        self.high_groups = (
+            [np.concatenate([g, g + self.half]) for g in self.groups]
+            if self.pointwise
+            else self.groups
+        )
+        self.sums = _group_sums(self.group_powers)
+
+    def split(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coefficients of `high` (p × r) and of `low` (q × r) of a factor of P."""
+        if self._scales is not None:
+            U = self._scales[:, None] * U
+        first, second = U[: self.half], U[self.half :]
+        high = np.vstack([first, -second]) if self.pointwise else first - second
+        return high, second
+
+    def join(self, high: FloatArray, cross: FloatArray, low: FloatArray) -> FloatArray:
+        """The adjoint of `split`: a matrix of side n_params from its parts."""
+        half = self.half
+        if self.pointwise:
+            sign = np.concatenate([np.ones(half), -np.ones(half)])
+            D = sign[:, None] * high * sign
+            right = sign[:, None] * cross
+        else:
+            D = np.block([[high, -high], [-high, high]])
+            right = np.vstack([cross, -cross])
+        D[:, half:] += right
+        D[half:, :] += right.T
+        D[half:, half:] += low
+        if self._scales is not None:
+            D = self._scales[:, None] * D * self._scales
+        return D
+
+    def mean_power(self, corner: FloatArray, power: int) -> FloatArray:
+        """Mean of z**power over [corner, upper], for one coordinate."""
+        total = np.zeros_like(corner)
+        for k in range(power + 1):
+            total += self.upper ** (power - k) * corner**k
+        return total / (power + 1)
+
+    @cached_property
+    def box_moments(self) -> FloatArray:
+        """mom_{γ+γ'} of the whole box for each pair of groups."""
+        corner = np.full(1, self.lower)
+        count = len(self.groups)
+        moments = np.ones((count, count))
+        for power, pairs in self.sums:
+            value = np.prod([self.mean_power(corner, s)[0] for s in power if s] or [1.0])
+            for left, right in pairs:
+                moments[left, right] = value
+        return moments
+
+
+def _powers(monomials: str, n_features: int, degree: int) -> tuple[IntArray, IntArray]:
+    if monomials == "x":
+        x_powers = exponents(n_features, degree)
+        return x_powers, np.zeros_like(x_powers)
+    if monomials != "xz":
+        raise ValueError(f"monomials={monomials!r} is unknown; use 'x' or 'xz'.")
+    both = exponents(2 * n_features, degree)
+    # Stable: groups by power of z, each in order of the power of x.
+    both = both[np.lexsort(both[:, : n_features - 1 : -1].T)]
+    return both[:, :n_features], both[:, n_features:]
+
+
+def _scales(balance: str | FloatArray, n_params: int) -> FloatArray | None:
+    if isinstance(balance, str):
+        if balance == "unit":
+            raise ValueError("balance='unit' is defined by training rows: bind or resolve first.")
+        if balance not in ("none", "pointwise"):
+            raise ValueError(
+                f"balance={balance!r} is unknown; use 'none', 'unit', 'pointwise' or one positive "
+                "number per basis function."
+            )
+        return None
+    scales = np.asarray(balance, dtype=np.float64)
+    if scales.shape != (n_params,) or not (np.isfinite(scales).all() and (scales > 0).all()):
+        raise ValueError(f"balance must hold {n_params} positive numbers for this data.")
+    return scales
+
+
+def _group(z_powers: IntArray) -> tuple[IntArray, list[IntArray]]:
+    """Runs of equal rows."""
+    change = np.flatnonzero((z_powers[1:] != z_powers[:-1]).any(axis=1)) + 1
+    runs = np.split(np.arange(len(z_powers), dtype=np.intp), change)
+    return z_powers[[run[0] for run in runs]], runs
+
+
+def _group_sums(powers: IntArray) -> list[tuple[tuple[int, ...], list[tuple[int, int]]]]:
+    sums: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for left in range(len(powers)):
+        for right in range(len(powers)):
+            key = tuple(int(s) for s in powers[left] + powers[right])
+            sums.setdefault(key, []).append((left, right))
+    return list(sums.items())
+
+
+class Side:
+    """Everything of one set of rows that a kernel value needs: one argument of k.
+
+    Attributes
+    ----------
+    room : ndarray of shape (m, n)
+        Sides of the box above each row, in units of the whole box's.
+    zeta_high, zeta_low : ndarray of shape (m, p) and (m, q)
+        Monomials as they enter `high` and `low`: times the row's factors s₁ and s₂.
+    """
+
+    def __init__(self, basis: Basis, X: FloatArray) -> None:
+        self.basis = basis
+        self.corner: FloatArray = np.clip(X, basis.lower, basis.upper)
+        if basis.out_of_box == "error":
+            _refuse_outside(basis, X, self.corner)
+        rows = self.corner if basis.out_of_box == "clip" else X
+        zeta = evaluate(rows, basis.x_powers)
+        self.room: FloatArray = (basis.upper - self.corner) / (basis.upper - basis.lower)
+        if basis.pointwise:
+            self._normalise_halves(zeta)
+        else:
+            self.volume: FloatArray = np.prod(self.room, axis=1)
+            self._moment_scale = self.volume
+            self.zeta_high = self.zeta_low = zeta
+
+    def _normalise_halves(self, zeta: FloatArray) -> None:
+        """Divide each half of N by its norm at x.
+
+        `room` is counted in halves of the box here, a common factor that cancels: products over
+        hundreds of features then stay within the range of double precision.
+        """
+        n_features = self.room.shape[1]
+        self.room = 2.0 * np.maximum(self.room, _ROOM_FLOOR)
+        log_product = np.log(self.room).sum(axis=1)
+        log_volume = log_product - n_features * np.log(2.0)
+        first = np.exp(-0.5 * np.clip(log_product, -600.0, 600.0))
+        second = 1.0 / np.sqrt(-np.expm1(np.minimum(log_volume, -_ROOM_FLOOR)))
+        root_unit = 2.0 ** (-0.5 * n_features)
+        self.volume = np.exp(np.clip(log_product, -600.0, 600.0))
+        self._moment_scale = np.exp(log_product - 0.5 * n_features * np.log(2.0))
+        self.zeta_low = zeta * second[:, None]
+        self.zeta_high = np.hstack([zeta * first[:, None], root_unit * self.zeta_low])
+
+    def __len__(self) -> int:
+        return len(self.corner)
+
+    def group_moments(self, group: int) -> FloatArray:
+        """Entries of `high` times mom_{γ_i + γ}(x), for the power γ of `group`: (m, p)."""
+        return self._times_moments(group, self._moment_scale)
+
+    def _times_moments(self, group: int, scale: FloatArray) -> FloatArray:
+        basis = self.basis
+        values: FloatArray = self.zeta_high * scale[:, None]
+        shared = basis.group_powers[group]
+        for other, columns in enumerate(basis.high_groups):
+            power = basis.group_powers[other] + shared
+            for variable in np.flatnonzero(power):
+                mean = basis.mean_power(self.corner[:, variable], int(power[variable]))
+                values[:, columns] *= mean[:, None]
+        return values
+
+    def factor(self, U: FloatArray) -> Factor:
+        """The thin matrices of this side for one factor U of P."""
+        basis = self.basis
+        high, low = basis.split(U)
+        return Factor(
+            basis=basis,
+            high=[self.zeta_high[:, g] @ high[g] for g in basis.high_groups],
+            low=[self.zeta_low[:, g] @ low[g] for g in basis.groups],
+            moment=[self.group_moments(k) @ high for k in range(len(basis.groups))],
+        )
+
+    def diag(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """k(x, x) for P = left · rightᵀ: here max(x, x) = x."""
+        ours, theirs = self.factor(left), self.factor(right)
+        pair = ProductPair(ours, theirs)
+        result: FloatArray = np.einsum("kr,kr->k", pair.thin_left, pair.thin_right)
+        coefficients, _ = self.basis.split(left)
+        for k in range(len(self.basis.groups)):
+            pushed = self._times_moments(k, self.volume) @ coefficients
+            result += np.einsum("kr,kr->k", pushed, theirs.high[k])
+        return result
+
+
+def _refuse_outside(basis: Basis, X: FloatArray, clipped: FloatArray) -> None:
+    outside = (clipped != X).any(axis=1)
+    if outside.any():
+        raise ValueError(
+            f"{int(outside.sum())} of {len(X)} rows lie outside the integration box "
+            f"[{basis.lower:g}, {basis.upper:g}] in scaled units, the first at row "
+            f"{int(np.flatnonzero(outside)[0])}. Use out_of_box='extrapolate' or 'clip', or a "
+            "larger delta."
+        )
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Rows of one side times one factor of P, a matrix of shape (m, r) per power of z.
+
+    `high` multiplies the max-product matrices; `moment` and `low` the separable part.
+    """
+
+    basis: Basis
+    high: list[FloatArray]
+    low: list[FloatArray]
+    moment: list[FloatArray]
+
+
+class ProductPair:
+    """K between two sides for P = left · rightᵀ, evaluated tile by tile."""
+
+    def __init__(self, left: Factor, right: Factor) -> None:
+        self.basis = left.basis
+        self.left, self.right = left, right
+        weights = self.basis.box_moments
+        mixed = [
+            moment + sum(weights[k, other] * low for other, low in enumerate(right.low))
+            for k, moment in enumerate(right.moment)
+        ]
+        self.thin_left = np.hstack([*left.moment, *left.low])
+        self.thin_right = np.hstack([*right.low, *mixed])
+
+    def subtract_means(self, row_means: FloatArray) -> None:
+        """Centre the matrix of a side with itself, given its row means."""
+        ones = np.ones_like(row_means)
+        self.thin_left = np.column_stack([self.thin_left, row_means, ones])
+        self.thin_right = np.column_stack([self.thin_right, -ones, row_means.mean() - row_means])
+
+    def tile(self, rows: slice, cols: slice, products: MaxProductTile) -> FloatArray:
+        """K[rows, cols]."""
+        result: FloatArray = self.thin_left[rows] @ self.thin_right[cols].T
+        for power, pairs in self.basis.sums:
+            left = np.hstack([self.left.high[a][rows] for a, _ in pairs])
+            right = np.hstack([self.right.high[b][cols] for _, b in pairs])
+            entries = _thin_product(left, right)
+            entries *= products.with_power(power)
+            result += entries
+        return result
+
+    def scores(self, left_side: Side, right_side: Side, w: FloatArray, threads: int) -> FloatArray:
+        """K @ w without K."""
+        result: FloatArray = self.thin_left @ (self.thin_right.T @ w)
+        for rows, cols in tiles(len(left_side), len(right_side)):
+            products = max_product_tile(left_side, right_side, rows, cols, threads)
+            for power, pairs in self.basis.sums:
+                factor = products.with_power(power)
+                for a, b in pairs:
+                    pushed = factor @ (w[cols, None] * self.right.high[b][cols])
+                    result[rows] += np.einsum("kr,kr->k", self.left.high[a][rows], pushed)
+        return result
+
+
+def _thin_product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """``left @ right.T``; BLAS is slow on a single column, which is the Frank-Wolfe vertex."""
+    if left.shape[1] == 1:
+        return np.multiply.outer(left[:, 0], right[:, 0])
+    product: FloatArray = left @ right.T
+    return product
+
+
+class MaxProductTile:
+    """mom_s(max(x, y)) for all pairs of a tile, for any power s of z."""
+
+    def __init__(
+        self, basis: Basis, base: NDArray[np.floating], left: FloatArray, right: FloatArray
+    ) -> None:
+        self._basis = basis
+        self._base = base
+        self._left, self._right = left, right
+
+    def with_power(self, power: tuple[int, ...]) -> NDArray[np.floating]:
+        """The tile for z^power; the base tile itself for power zero."""
+        result = self._base
+        for variable, s in enumerate(power):
+            if s:
+                corner = np.maximum.outer(self._left[:, variable], self._right[:, variable])
+                result = result * self._basis.mean_power(corner, s)
+        return result
+
+
+def max_product_tile(
+    left: Side, right: Side, rows: slice, cols: slice, threads: int
+) -> MaxProductTile:
+    """The tile, computed here and now in float64."""
+    room_left, room_right = left.room[rows], right.room[cols]
+    base = np.empty((len(room_left), len(room_right)))
+    _core.max_product(room_left, room_right, base, threads)
+    return MaxProductTile(left.basis, base, left.corner[rows], right.corner[cols])
+
+
+def tiles(n_rows: int, n_cols: int) -> Iterator[tuple[slice, slice]]:
+    """Slices that cover a matrix, row by row of tiles."""
+    for row in range(0, n_rows, TILE):
+        for col in range(0, n_cols, TILE):
+            yield slice(row, min(n_rows, row + TILE)), slice(col, min(n_cols, col + TILE))
