@@ -331,6 +331,22 @@ def test_ctrl_c_keeps_a_certified_model(case):
     assert np.isfinite(raw_scores(model, X)).all()
 
 
+def test_failed_first_fit_is_no_fit(circles):
+    model = LearnedKernelSVC()
+    with pytest.raises(ValueError, match="one class"):
+        model.fit(circles[0], np.zeros(len(circles[0])))
+    with pytest.raises(NotFittedError):
+        model.predict(circles[0])
+
+
+def test_parameters_changed_after_fit_do_not_change_the_model(case):
+    model, X, y = case
+    model = clone(model).set_params(kernels=TessellatedKernels()).fit(X, y)
+    expected = raw_scores(model, X)
+    model.set_params(kernels__delta=5.0)
+    assert (raw_scores(model, X) == expected).all()
+
+
 def test_failed_refit_keeps_the_old_model(case):
     model, X, y = case
     expected = raw_scores(model.fit(X, y), X)

@@ -134,11 +134,11 @@ def test_warm_start_from_anywhere_finds_the_same_optimum(task):
 
 
 def test_warm_start_saves_work_after_a_small_change_of_kernel():
-    K, dual = make_problem("regression", m=300, C=50.0)
+    K, dual = make_problem("regression", m=600, C=50.0)
     other = 0.999 * K + 0.001 * np.eye(len(K))
     cold = solve_dual(other, dual, tol=1e-6)
     warm = solve_dual(other, dual, w0=solve_dual(K, dual, tol=1e-6).w, tol=1e-6)
-    assert warm.n_iter < 0.5 * cold.n_iter
+    assert warm.n_iter < 0.7 * cold.n_iter
 
 
 def test_warm_start_is_not_modified():

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kPanel = 16;  // columns whose products live in registers together
 constexpr std::size_t kRows = 4;    // rows that share one load of a panel
+constexpr std::size_t kWorthThreads = 1 << 18;
 
 // Columns regrouped in panels of kPanel, features outermost inside a panel, so that the inner
 // loop reads one contiguous stream. The last panel is padded with zeros.
@@ -56,7 +57,10 @@ void max_product(const double* left, std::size_t rows, const double* right, std:
   const std::vector<double> packed = pack_panels(right, cols, features);
   const std::size_t padded = (cols + kPanel - 1) / kPanel * kPanel;
   const auto blocks = static_cast<std::ptrdiff_t>((rows + kRows - 1) / kRows);
-#pragma omp parallel num_threads(threads)
+  // Waking threads for less than some tens of microseconds of work costs more than it saves,
+  // and far more where several processes share the cores.
+  const bool worthwhile = rows * cols * (features + 2) > kWorthThreads;
+#pragma omp parallel num_threads(threads) if (worthwhile)
   {
     std::vector<double> buffer(kRows * padded);
 #pragma omp for schedule(static)

@@ -16,6 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBlock = 256;  // samples per block in searches for a maximum
 constexpr double kBlocked = 1e300;   // offset that takes a sample out of a search
+constexpr std::size_t kWorthThreads = 1 << 18;  // entries of K below which one thread is faster
 
 struct Candidate {
   double value = -kBlocked;
@@ -215,7 +216,8 @@ class DualSolver {
       if (w_[k] != 0.0) support.push_back(k);
     constexpr std::size_t kChunk = 2048;  // of the gradient: stays in the first-level cache
     const auto chunks = static_cast<std::ptrdiff_t>((size_ + kChunk - 1) / kChunk);
-#pragma omp parallel for schedule(static) num_threads(threads_)
+    const bool worthwhile = support.size() * size_ > kWorthThreads;
+#pragma omp parallel for schedule(static) num_threads(threads_) if (worthwhile)
     for (std::ptrdiff_t chunk = 0; chunk < chunks; ++chunk) {
       const std::size_t begin = static_cast<std::size_t>(chunk) * kChunk;
       const std::size_t end = std::min(size_, begin + kChunk);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import deepcopy
 from numbers import Integral, Real
 from typing import Any
 
@@ -116,7 +117,7 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
                 n_jobs=self.n_jobs,
                 callback=self._with_verbose(callback),
             )
-        return result, LearnedKernel(bound.kernels, result.P, box)
+        return result, LearnedKernel(deepcopy(bound.kernels), result.P, box)
 
     def _require_memory(
         self, kernels: KernelSet, n_samples: int, n_features: int, itemsize: int
@@ -191,7 +192,7 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> FloatArray:
         """``f(x)`` for the rows of X."""
-        check_is_fitted(self)
+        check_is_fitted(self, "kernel_")
         X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
         with limit_blas(self.n_jobs):
             scores = self.kernel_.scores(

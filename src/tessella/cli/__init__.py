@@ -1,0 +1,27 @@
+"""The ``tessella`` command: fit, predict, info and demo without writing Python.
+
+Nothing beyond the library itself is imported until :func:`main` runs, so that an installation
+without the extra packages can say what is missing.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+_EXTRAS = ("typer", "click", "rich", "pyarrow")
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    try:
+        from tessella.cli._app import app
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRAS:
+            raise
+        sys.stderr.write(
+            "the command line needs extra packages: python -m pip install 'tessella[cli]'\n"
+        )
+        raise SystemExit(1) from None
+    app(prog_name="tessella")

@@ -1,0 +1,163 @@
+"""``tessella demo``: two data sets, three models each, one picture."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+
+from tessella.cli._errors import CommandError, collected_warnings, complain, require_writable
+from tessella.cli._render import (
+    NOTHING,
+    as_duration,
+    as_gap,
+    show_line,
+    show_rows,
+    show_sentence,
+)
+from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
+
+_PICTURES = (".png", ".pdf", ".svg")
+_MEANING = (
+    "The certified gap is a proof: no kernel of the family, with any support vector machine on "
+    "it, has a training objective lower than the one found by more than this fraction. The other "
+    "models take their kernel as given, so they have nothing of the kind."
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model fitted on the training part of a data set, and how it did on the rest."""
+
+    name: str
+    model: Any
+    score: float
+    seconds: float
+    support: int | None
+    gap: float | None
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The models on one data set; the first is Tessella's."""
+
+    title: str
+    score_name: str
+    entries: list[Entry]
+
+
+def run_demo(picture: Path | None) -> None:
+    """Fit, print a table per data set, and write a picture.
+
+    Parameters
+    ----------
+    picture : Path or None
+        File to write; no picture when None.
+    """
+    if picture is not None:
+        if picture.suffix.lower() not in _PICTURES:
+            raise CommandError(f"{picture}: use a name that ends in one of {', '.join(_PICTURES)}")
+        require_writable(picture, force=True)
+    comparisons = []
+    for compare in (_classification, _regression):
+        comparison = compare()
+        _show(comparison)
+        comparisons.append(comparison)
+    show_sentence(_MEANING)
+    if picture is not None:
+        _draw(comparisons, picture)
+
+
+def _classification() -> Comparison:
+    X, y = load_breast_cancer(return_X_y=True)
+    models = {
+        "Tessella": LearnedKernelSVC(),
+        "RBF SVM": make_pipeline(StandardScaler(), SVC()),
+        "Logistic regression": make_pipeline(StandardScaler(), LogisticRegression()),
+    }
+    return _compare("Breast cancer", "test accuracy", models, X, y, stratify=y)
+
+
+def _regression() -> Comparison:
+    X, y = load_diabetes(return_X_y=True)
+    scaled_svr = make_pipeline(StandardScaler(), SVR())
+    models = {
+        "Tessella": LearnedKernelSVR(),
+        # Tessella standardises the target, so its peer does too.
+        "RBF SVM": TransformedTargetRegressor(scaled_svr, transformer=StandardScaler()),
+        "Ridge regression": make_pipeline(StandardScaler(), Ridge()),
+    }
+    return _compare("Diabetes", "test R²", models, X, y, stratify=None)
+
+
+def _compare(
+    name: str, score_name: str, models: dict[str, Any], X: Any, y: Any, stratify: Any
+) -> Comparison:
+    parts = train_test_split(X, y, test_size=0.25, random_state=0, stratify=stratify)
+    entries = [_entry(label, model, *parts) for label, model in models.items()]
+    counts = f"{len(parts[0])} rows to learn from, {len(parts[1])} to test on"
+    title = f"{name}: {counts}, {X.shape[1]} features"
+    return Comparison(title, score_name, entries)
+
+
+def _entry(name: str, model: Any, X_train: Any, X_test: Any, y_train: Any, y_test: Any) -> Entry:
+    start = time.perf_counter()
+    with collected_warnings() as texts:
+        model.fit(X_train, y_train)
+    seconds = time.perf_counter() - start
+    return Entry(
+        name=name,
+        model=model,
+        score=float(model.score(X_test, y_test)),
+        seconds=seconds,
+        support=_count_support(model),
+        gap=getattr(model, "gap_", None),
+        warnings=texts,
+    )
+
+
+def _count_support(model: Any) -> int | None:
+    """Support vectors of the last step of a pipeline, if it has any."""
+    model = getattr(model, "regressor_", model)
+    last = model[-1] if hasattr(model, "steps") else model
+    return len(last.support_) if hasattr(last, "support_") else None
+
+
+def _show(comparison: Comparison) -> None:
+    rows = [
+        [
+            entry.name,
+            f"{entry.score:.3f}",
+            as_gap(entry.gap),
+            as_duration(entry.seconds),
+            NOTHING if entry.support is None else str(entry.support),
+        ]
+        for entry in comparison.entries
+    ]
+    header = ["model", comparison.score_name, "certified gap", "fit time", "support vectors"]
+    show_rows(comparison.title, header, rows)
+    for entry in comparison.entries:
+        for text in entry.warnings:
+            show_line(f"Note on {entry.name}: {text}")
+
+
+def _draw(comparisons: list[Comparison], picture: Path) -> None:
+    try:
+        from tessella.cli._demo_plot import draw
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        complain("note", "no picture without matplotlib: python -m pip install 'tessella[plot]'")
+        return
+    draw(comparisons, picture)
+    show_line(f"Picture: {picture}")

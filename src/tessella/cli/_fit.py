@@ -1,0 +1,140 @@
+"""``tessella fit``: from a table to a model file."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.cli._errors import CommandError, collected_warnings, complain, require_writable
+from tessella.cli._render import FitProgress, as_gap, show_pairs
+from tessella.cli._tables import Table, listed, read_table
+from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
+from tessella.persistence import save
+from tessella.solvers import SolverStatus
+
+_REMEDY = {
+    SolverStatus.MAX_ITER: "raise --max-iter or accept a larger --tol",
+    SolverStatus.TIME_LIMIT: "raise --time-limit or accept a larger --tol",
+    SolverStatus.INTERRUPTED: "the best model so far is kept",
+    SolverStatus.STALLED: "use --precision float64, a smaller --C or a larger --tol",
+}
+
+
+class Task(StrEnum):
+    """What to learn."""
+
+    auto = "auto"
+    classification = "classification"
+    regression = "regression"
+
+
+def fit_file(
+    train: Path, target: str, output: Path, task: Task, params: dict[str, Any], *, force: bool
+) -> None:
+    """Fit an estimator to the rows of a file and save it.
+
+    Parameters
+    ----------
+    train : Path
+        Table with the target and the features.
+    target : str
+        Column to predict; all others are features.
+    output : Path
+        Model file to write.
+    task : Task
+        What to learn.
+    params : dict
+        Parameters of the estimator that differ from its own defaults.
+    force : bool
+        Whether an existing output may be replaced.
+    """
+    require_writable(output, force=force, inputs=(train,))
+    table = read_table(train)
+    table.require(target)
+    features = [name for name in table.columns if name != target]
+    if not features:
+        raise CommandError(f"{train}: there is no column besides the target {target!r}")
+    task, y = _target(table, target, task)
+    X = table.matrix(features)
+    model = _estimator(task, params)
+    texts = _fit(model, X, y)
+    summary = _summary(model, X, y, task)
+    # As if it had been fitted on a table: Python users get their columns checked as well.
+    model.feature_names_in_ = np.array(features, dtype=object)
+    save(model, output, metadata={"features": features, "target": target, "task": task.value})
+    show_pairs("Fitted model", {**summary, "saved as": str(output)})
+    for text in texts:
+        complain("warning", text)
+
+
+def _target(table: Table, name: str, task: Task) -> tuple[Task, NDArray[Any]]:
+    if task is Task.auto:
+        task = _guess(table, name)
+    if task is Task.classification:
+        return task, _two_classes(table, name)
+    y = table.numbers(name)
+    if (y == y[0]).all():
+        raise CommandError(
+            f"{table.path}: the target {name!r} is constant: every value is {y[0]:g}"
+        )
+    return task, y
+
+
+def _guess(table: Table, name: str) -> Task:
+    two_values = table.is_categorical(name) or len(np.unique(table.numbers(name))) == 2
+    return Task.classification if two_values else Task.regression
+
+
+def _two_classes(table: Table, name: str) -> NDArray[Any]:
+    labels = table.labels(name)
+    classes = [str(label) for label in np.unique(labels)]
+    if len(classes) == 1:
+        raise CommandError(
+            f"{table.path}: the target {name!r} has a single class, {classes[0]!r}; classification "
+            "needs two"
+        )
+    if len(classes) > 2:
+        raise CommandError(
+            f"{table.path}: the target {name!r} has {len(classes)} classes ({listed(classes)}); "
+            "classification is binary for now"
+        )
+    return labels
+
+
+def _estimator(task: Task, params: dict[str, Any]) -> Any:
+    if task is Task.regression:
+        return LearnedKernelSVR(**params)
+    if "epsilon" in params:
+        raise CommandError("--epsilon is for regression, and this is classification")
+    return LearnedKernelSVC(**params)
+
+
+def _fit(model: Any, X: NDArray[Any], y: NDArray[Any]) -> list[str]:
+    """Fit with a progress display; what there is to warn about, in terms of the options."""
+    with collected_warnings() as texts, FitProgress() as progress:
+        model._fit(X, y, None, progress)
+    status = SolverStatus(model.status_)
+    if status is SolverStatus.OPTIMAL:
+        return texts
+    shortfall = (
+        f"not converged ({status.value}): the certified gap {model.gap_:.1e} is above "
+        f"tol={model.tol:g}; {_REMEDY[status]}"
+    )
+    return [shortfall, *(text for text in texts if "certified relative gap" not in text)]
+
+
+def _summary(model: Any, X: NDArray[Any], y: NDArray[Any], task: Task) -> dict[str, str]:
+    score_name = "training accuracy" if task is Task.classification else "training R²"
+    return {
+        "task": task.value,
+        "rows": str(len(X)),
+        "features": str(X.shape[1]),
+        "support vectors": str(len(model.support_)),
+        score_name: f"{model.score(X, y):.4f}",
+        "certified gap": as_gap(model.gap_),
+        "status": f"{model.status_}, {model.n_iter_} iterations",
+    }

@@ -1,0 +1,96 @@
+"""``tessella info``: what is inside a model file."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from tessella.cli._predict import feature_columns
+from tessella.cli._render import as_gap, as_text, show_pairs
+from tessella.kernels import KernelSet
+from tessella.persistence import load, read_info
+
+
+def show_info(path: Path, *, as_json: bool) -> None:
+    """Print the contents of a model file, for people or as JSON.
+
+    Parameters
+    ----------
+    path : Path
+        Model file.
+    as_json : bool
+        Print JSON rather than a table.
+    """
+    description = describe(path)
+    if as_json:
+        typer.echo(json.dumps(description, indent=2, allow_nan=False))
+    else:
+        show_pairs(str(path), _for_people(description))
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """The contents of a model file as values that JSON can hold."""
+    info, model = read_info(path), load(path)
+    fitted, P = info["fitted"], model.kernel_.P
+    description: dict[str, Any] = _jsonable(
+        {
+            "estimator": info["estimator"],
+            "task": "regression" if info["classes"] is None else "classification",
+            "classes": info["classes"],
+            "target": info["metadata"].get("target"),
+            "parameters": info["params"],
+            "rows": fitted.get("_n_rows"),
+            "features": model.n_features_in_,
+            "feature_names": feature_columns(info),
+            "kernel_family": info["kernel_set"]["family"],
+            "kernel_parameters": info["kernel_set"]["params"],
+            "side_of_P": len(P),
+            "rank_of_P": int(np.linalg.matrix_rank(P, hermitian=True)),
+            "support_vectors": len(model.support_vectors_),
+            "objective": fitted.get("objective_"),
+            "lower_bound": fitted.get("lower_bound_"),
+            "gap": fitted.get("gap_"),
+            "status": fitted.get("status_"),
+            "solver": fitted.get("solver_"),
+            "iterations": fitted.get("n_iter_"),
+            "tessella_version": info["tessella_version"],
+            "format_version": info["format_version"],
+            "metadata": info["metadata"],
+        }
+    )
+    return description
+
+
+def _jsonable(value: Any) -> Any:
+    """Plain JSON: no infinities, kernel sets by family, text keys."""
+    if isinstance(value, dict):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, KernelSet):
+        return {"family": value.family, **value.get_params()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _for_people(description: dict[str, Any]) -> dict[str, str]:
+    hidden = {"metadata", "format_version"}
+    hidden |= {key for key in ("classes", "target", "feature_names") if description[key] is None}
+    pairs = {key: value for key, value in description.items() if key not in hidden}
+    texts = {key.replace("_", " "): _as_cell(value) for key, value in pairs.items()}
+    texts["gap"] = as_gap(description["gap"])
+    return texts
+
+
+def _as_cell(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={as_text(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(as_text, value))
+    return as_text(value)

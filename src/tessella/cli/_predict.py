@@ -1,0 +1,84 @@
+"""``tessella predict``: from a model file and a table to predictions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from tessella.cli._errors import CommandError, complain, require_writable
+from tessella.cli._tables import FloatArray, Table, listed, read_table
+from tessella.persistence import load, read_info
+
+_OTHER_FORMATS = (".parquet", ".gz", ".tsv", ".xlsx", ".json")
+
+
+def predict_file(model_path: Path, new: Path, output: Path | None, *, force: bool) -> None:
+    """Predict for the rows of a file.
+
+    Parameters
+    ----------
+    model_path : Path
+        Model file.
+    new : Path
+        Table with the features.
+    output : Path or None
+        CSV file to write; standard output when None.
+    force : bool
+        Whether an existing output may be replaced.
+    """
+    if output is not None:
+        if output.suffix.lower() in _OTHER_FORMATS:
+            raise CommandError(f"{output}: predictions are CSV; use a name that ends in .csv")
+        require_writable(output, force=force, inputs=(model_path, new))
+    model = load(model_path)
+    table = read_table(new)
+    X = _features(table, feature_columns(read_info(model_path)), model.n_features_in_)
+    text = _predictions(model, X)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8", newline="\n")
+
+
+def feature_columns(info: dict[str, Any]) -> list[str] | None:
+    """Names of the columns a model was fitted on, if the file knows them."""
+    names: list[str] | None = info["metadata"].get("features") or info["feature_names"]
+    return names
+
+
+def _features(table: Table, names: list[str] | None, count: int) -> FloatArray:
+    if names is None:
+        if len(table.columns) != count:
+            raise CommandError(
+                f"{table.path}: the model knows no column names and takes {count} columns in "
+                f"order; there are {len(table.columns)}"
+            )
+        return table.matrix(list(table.columns))
+    missing = [name for name in names if name not in table.columns]
+    if len(missing) == 1:
+        table.require(missing[0])
+    if missing:
+        raise CommandError(f"{table.path}: the columns {listed(missing)} are missing")
+    extra = [name for name in table.columns if name not in set(names)]
+    if extra:
+        complain("note", f"{table.path}: columns the model does not use: {listed(extra)}")
+    return table.matrix(names)
+
+
+def _predictions(model: Any, X: FloatArray) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    with warnings.catch_warnings():
+        # The columns were matched by name above; scikit-learn sees only their numbers.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        columns = {"prediction": model.predict(X).tolist()}
+        if hasattr(model, "classes_"):
+            columns["score"] = model.decision_function(X).tolist()
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return buffer.getvalue()

@@ -1,0 +1,97 @@
+"""Tables and progress on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from tessella.solvers import IterationRecord
+
+NOTHING = "—"
+
+
+class FitProgress:
+    """A line on standard error that lives while a model is fitted, if someone is watching.
+
+    Use as a context manager, and as the callback of the fit.
+    """
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task("preparing")
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, record: IterationRecord) -> None:
+        """Show where the solver is."""
+        text = f"iteration {record.iteration}, certified gap {record.gap:.1e}"
+        self._progress.update(self._task, description=text)
+
+
+def show_pairs(title: str, pairs: Mapping[str, str]) -> None:
+    """Print names and values side by side."""
+    table = Table(title=title, title_justify="left", show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs.items():
+        table.add_row(_plain(name), _plain(value))
+    Console().print(table)
+
+
+def show_rows(title: str, header: list[str], rows: list[list[str]]) -> None:
+    """Print a table whose first column is text and whose others are numbers."""
+    table = Table(title=title, title_justify="left")
+    for position, name in enumerate(header):
+        table.add_column(name, justify="right" if position else "left", no_wrap=not position)
+    for row in rows:
+        table.add_row(*map(_plain, row))
+    Console().print(table)
+
+
+def show_sentence(text: str) -> None:
+    """Print running text, broken at the width of the screen."""
+    Console().print(text, markup=False, highlight=False)
+
+
+def show_line(text: str) -> None:
+    """Print text as one line, however long."""
+    Console().print(" ".join(text.split()), markup=False, highlight=False, soft_wrap=True)
+
+
+def as_gap(gap: float | None) -> str:
+    """A relative gap, or a dash for what has none."""
+    return NOTHING if gap is None else f"{gap:.1e}"
+
+
+def as_duration(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def as_text(value: Any) -> str:
+    """A value for people: numbers short, nothing as a dash."""
+    if value is None:
+        return NOTHING
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _plain(text: str) -> str:
+    """Text that rich shows as it is: a name in brackets is not a colour."""
+    return text.replace("[", r"\[")

@@ -1,0 +1,243 @@
+"""Reading tables, and saying exactly what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from tessella.cli._csv_records import CsvRecords
+from tessella.cli._errors import CommandError, complain
+
+FloatArray = NDArray[np.float64]
+
+_DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+_PARQUET = ".parquet"
+_NAMES_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of a file, which are checked when they are asked for.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    columns : dict of str to ChunkedArray
+        Its columns, in order.
+    records : CsvRecords or None
+        Where the rows are in a text file; None for a binary one.
+    """
+
+    path: Path
+    columns: dict[str, Any]
+    records: CsvRecords | None
+
+    def require(self, name: str) -> None:
+        """Refuse a column that does not exist, naming those that look like it."""
+        if name in self.columns:
+            return
+        close = get_close_matches(name, self.columns, n=3, cutoff=0.5)
+        hint = f"did you mean {listed(close)}?" if close else f"it has {listed(self.columns)}"
+        if len(self.columns) == 1 and self.records is not None:
+            hint += f"; is the separator {self.records.delimiter!r}?"
+        raise CommandError(f"{self.path}: there is no column {name!r}; {hint}")
+
+    def matrix(self, names: Sequence[str]) -> FloatArray:
+        """Finite numbers of the named columns, of shape (rows, columns)."""
+        return np.column_stack([self.numbers(name) for name in names])
+
+    def numbers(self, name: str) -> FloatArray:
+        """Finite numbers of a column, true and false being 1 and 0."""
+        column = self._present(name)
+        kind = column.type
+        if _is_text(kind):
+            values = self._parsed(name, column)
+        elif _is_number(kind) or pa.types.is_boolean(kind):
+            values = column.cast(pa.float64(), safe=False).to_numpy()
+        else:
+            self._fail(name, 0, f"{column[0].as_py()!r} is not a number but of type {kind}")
+        self._refuse(name, np.isnan(values), "missing value")
+        self._refuse(name, np.isinf(values), "infinite value")
+        return np.asarray(values, dtype=np.float64)
+
+    def labels(self, name: str) -> NDArray[Any]:
+        """Class labels of a column: text, booleans, whole numbers, or other numbers as text."""
+        column = self._present(name)
+        if _is_text(column.type):
+            return np.array([str(value) for value in column.to_pylist()])
+        if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
+            return np.asarray(column.to_numpy())
+        values = self.numbers(name)
+        # scikit-learn takes fractions for a continuous target, so as labels they become text.
+        whole = (values == np.round(values)).all()
+        return values if whole else np.array([repr(value) for value in values.tolist()])
+
+    def is_categorical(self, name: str) -> bool:
+        """Whether a column is text or booleans."""
+        kind = self._decoded(name).type
+        return _is_text(kind) or bool(pa.types.is_boolean(kind))
+
+    def _decoded(self, name: str) -> Any:
+        column = self.columns[name]
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        return column
+
+    def _present(self, name: str) -> Any:
+        """The column, once no cell of it is missing."""
+        column = self._decoded(name)
+        missing = column.is_null().to_numpy()
+        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+            self._fail(name, 0, "holds bytes that are not UTF-8 text")
+        if _is_text(column.type):
+            missing = np.array([v is None or not v.strip() for v in column.to_pylist()], dtype=bool)
+        self._refuse(name, missing, "missing value")
+        return column
+
+    def _parsed(self, name: str, column: Any) -> FloatArray:
+        values = np.empty(len(column))
+        for index, text in enumerate(column.to_pylist()):
+            try:
+                values[index] = float(text)
+            except ValueError:
+                self._fail(name, index, f"{text!r} is not a number")
+        return values
+
+    def _refuse(self, name: str, wrong: NDArray[Any], what: str) -> None:
+        if wrong.any():
+            self._fail(name, int(np.flatnonzero(wrong)[0]), what)
+
+    def _fail(self, name: str, index: int, what: str) -> NoReturn:
+        if self.records is None:
+            place = f"row {index + 1}"
+        else:
+            place = f"line {self.records.line_of(index)}"
+        raise CommandError(f"{self.path}: column {name!r}, {place}: {what}")
+
+
+def listed(names: Sequence[str] | dict[str, Any]) -> str:
+    """Some names for a message: the first few, and how many more there are."""
+    shown = [repr(name) for name in list(names)[:_NAMES_SHOWN]]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def read_table(path: Path) -> Table:
+    """Read a CSV, TSV or Parquet file, chosen by suffix.
+
+    Parameters
+    ----------
+    path : Path
+        File with a suffix of ``.csv``, ``.csv.gz``, ``.tsv``, ``.tsv.gz`` or ``.parquet``.
+
+    Returns
+    -------
+    Table
+        At least one row, and columns with distinct names.
+    """
+    suffix = _suffix(path)
+    if not path.exists():
+        raise CommandError(f"{path}: no such file")
+    if not path.is_file():
+        raise CommandError(f"{path}: is not a regular file")
+    if not path.stat().st_size:
+        raise CommandError(f"{path}: the file is empty")
+    if suffix == _PARQUET:
+        return _checked(path, _read_parquet(path), None)
+    records = CsvRecords(path, _DELIMITERS[suffix])
+    return _checked(path, _read_csv(records), records)
+
+
+def _suffix(path: Path) -> str:
+    known = [*_DELIMITERS, _PARQUET]
+    for suffix in known:
+        if path.name.lower().endswith(suffix):
+            return suffix
+    raise CommandError(f"{path}: unknown kind of file; use one of {', '.join(known)}")
+
+
+def _checked(path: Path, table: Any, records: CsvRecords | None) -> Table:
+    names: list[str] = table.column_names
+    repeated = {name: None for name in names if names.count(name) > 1}
+    if repeated:
+        raise CommandError(f"{path}: more than one column is called {listed(repeated)}")
+    if "" in names:
+        raise CommandError(
+            f"{path}: column {names.index('') + 1} has no name; leave it out if it numbers the rows"
+        )
+    if not table.num_rows:
+        raise CommandError(f"{path}: there are no rows, only a header")
+    return Table(path, dict(zip(names, table.columns, strict=True)), records)
+
+
+def _read_parquet(path: Path) -> Any:
+    try:
+        table = pa.parquet.ParquetFile(path).read()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CommandError(f"{path}: not a Parquet file, or damaged") from error
+    index = [name for name in _pandas_index(table) if name in table.column_names]
+    if index:
+        complain("note", f"{path}: index columns are left out: {listed(index)}")
+        table = table.drop_columns(index)
+    return table
+
+
+def _pandas_index(table: Any) -> list[str]:
+    """Columns that pandas would take for row labels, not for data."""
+    metadata = table.schema.pandas_metadata or {}
+    return [name for name in metadata.get("index_columns", []) if isinstance(name, str)]
+
+
+def _read_csv(records: CsvRecords) -> Any:
+    path = records.path
+    try:
+        table = _parse_csv(records, {})
+        names = table.column_names  # decoded here, so that this may fail here
+        # Dates are text here: their columns are refused, or are labels, as they are written.
+        kinds = zip(names, table.schema.types, strict=True)
+        dates = {name: pa.string() for name, kind in kinds if pa.types.is_temporal(kind)}
+        return _parse_csv(records, dates) if dates else table
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{path}: the column names are not UTF-8 text") from error
+    except pa.ArrowInvalid as error:
+        raise CommandError(f"{path}: {_why_invalid(records, str(error))}") from error
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be read ({error})") from error
+
+
+def _parse_csv(records: CsvRecords, types: dict[str, Any]) -> Any:
+    return pa.csv.read_csv(
+        records.path,
+        parse_options=pa.csv.ParseOptions(delimiter=records.delimiter, newlines_in_values=True),
+        convert_options=pa.csv.ConvertOptions(strings_can_be_null=True, column_types=types),
+    )
+
+
+def _why_invalid(records: CsvRecords, message: str) -> str:
+    ragged = records.first_ragged()
+    if ragged is not None:
+        return f"line {ragged.line} has {ragged.found} fields, the header has {ragged.expected}"
+    if records.is_header_only():
+        return "there are no rows, only a header"
+    return "the file is empty" if "Empty CSV" in message else message
+
+
+def _is_text(kind: Any) -> bool:
+    types = pa.types
+    views = getattr(types, "is_string_view", None)  # of newer versions of pyarrow
+    return bool(types.is_string(kind) or types.is_large_string(kind) or (views and views(kind)))
+
+
+def _is_number(kind: Any) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
