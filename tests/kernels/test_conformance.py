@@ -114,11 +114,29 @@ def test_sensitivities_are_scores_entry_by_entry(kernels, X):
     V = rng.standard_normal((bound.n_params, 3))
     M = random_symmetric(3, rng)
     rows = np.array([2, 5, 11])
-    gamma = moments.sensitivities(V, rows)
-    assert (gamma == gamma.transpose(0, 2, 1)).all()
+    sensitivities = moments.sensitivities(V, rows)
     expected = moments.scores(V @ M @ V.T)
     np.testing.assert_allclose(
-        np.einsum("kij,ij->k", gamma, M), expected[rows], atol=1e-12 * np.abs(expected).max()
+        sensitivities.apply(M), expected[rows], atol=1e-12 * np.abs(expected).max()
+    )
+    # The matrices themselves, entry by entry, are what the other two must agree with.
+    gamma = np.zeros((3, 3, 3))
+    for i in range(3):
+        for j in range(3):
+            unit = np.zeros((3, 3))
+            unit[i, j] += 0.5
+            unit[j, i] += 0.5
+            gamma[:, i, j] = sensitivities.apply(unit)
+    size = np.abs(gamma).max()
+    v = rng.standard_normal(3)
+    np.testing.assert_allclose(
+        sensitivities.adjoint(v), np.einsum("k,kij->ij", v, gamma), atol=1e-11 * size
+    )
+    F = rng.standard_normal((3, 3))
+    scaled = F.T @ gamma @ F
+    products = np.einsum("kij,lij->kl", scaled, scaled)
+    np.testing.assert_allclose(
+        sensitivities.gram(F), products, atol=1e-11 * np.abs(products).max()
     )
 
 

@@ -5,6 +5,7 @@ from tessella.kernels._integral import IntegralKernels
 from tessella.kernels._learned import LearnedKernel
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._scaling import UnitBox
+from tessella.kernels._sensitivity import Sensitivities
 from tessella.kernels._tessellated import TessellatedKernels
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "LearnedKernel",
     "Moments",
     "PolynomialKernels",
+    "Sensitivities",
     "TessellatedKernels",
     "UnitBox",
 ]

@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from tessella.kernels._sensitivity import Sensitivities
+
 FloatArray = NDArray[np.float64]
 
 
@@ -34,21 +36,8 @@ class Moments(ABC):
         """``K(P) @ w`` of shape (m,), never forming K(P)."""
 
     @abstractmethod
-    def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
-        """How the scores of `rows` answer to P within the span of V.
-
-        Parameters
-        ----------
-        V : ndarray of shape (n_params, r)
-            Span.
-        rows : ndarray of int
-            Training rows.
-
-        Returns
-        -------
-        ndarray of shape (len(rows), r, r)
-            Symmetric matrices Γ_k with ``(K(V M Vᵀ) w)_k = <Γ_k, M>`` for symmetric M.
-        """
+    def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> Sensitivities:
+        """How the scores of `rows` answer to P within the span of V, of shape (n_params, r)."""
 
 
 class BoundKernelSet(ABC):

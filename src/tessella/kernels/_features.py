@@ -17,6 +17,7 @@ from tessella.kernels._base import (
     checked_parameter,
     symmetric_factors,
 )
+from tessella.kernels._sensitivity import DenseSensitivities, Sensitivities
 
 _TILE_BYTES = 64 * 2**20
 _GRAM_ROWS = 1024
@@ -148,7 +149,6 @@ class _FeatureMoments(Moments):
         result: FloatArray = np.einsum("ktp,tp->k", self._phi, self._sums @ P)
         return result
 
-    def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
+    def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> Sensitivities:
         ours, theirs = self._phi[rows] @ V, self._sums @ V
-        result: FloatArray = np.einsum("kti,tj->kij", ours, theirs)
-        return 0.5 * (result + result.transpose(0, 2, 1))
+        return DenseSensitivities(np.einsum("kti,tj->kij", ours, theirs))

@@ -22,6 +22,11 @@ from tessella.kernels._base import (
     symmetric_factors,
 )
 from tessella.kernels._monomials import checked_degree, count_monomials
+from tessella.kernels._sensitivity import (
+    DenseSensitivities,
+    FactoredSensitivities,
+    Sensitivities,
+)
 from tessella.kernels._tessellated_basis import (
     Basis,
     MaxProductTile,
@@ -285,33 +290,40 @@ class TessellatedMoments(Moments):
 
     def factor_scores(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """``K(left @ right.T) @ w``."""
+        ours = self._side.factor(left)
         result = np.zeros(len(self._side))
-        for ours, theirs in self._terms(left, right, slice(None)):
-            result += np.einsum("kr,kr->k", ours, np.broadcast_to(theirs, ours.shape))
+        for k, (pushed, low_sum, mixed) in enumerate(self._totals(right)):
+            result += np.einsum("kr,kr->k", ours.high[k], pushed)
+            result += ours.moment[k] @ low_sum
+            result += ours.low[k] @ mixed
         return result
 
-    def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
+    def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> Sensitivities:
         """See :meth:`Moments.sensitivities`."""
-        rank = V.shape[1]
-        result = np.zeros((len(rows), rank, rank))
-        for ours, theirs in self._terms(V, V, rows):
-            result += ours[:, :, None] * np.broadcast_to(theirs, ours.shape)[:, None, :]
-        return 0.5 * (result + result.transpose(0, 2, 1))
+        ours = self._side.factor(V)
+        totals = self._totals(V)
+        if len(totals) == 1:
+            # moment_k is a multiple of high_k, so two of the three terms share their left side.
+            pushed, low_sum, mixed = totals[0]
+            g = pushed[rows] + self._side.moment_ratio[rows, None] * low_sum
+            return FactoredSensitivities(ours.high[0][rows], g, ours.low[0][rows], mixed)
+        gamma = np.zeros((len(rows), V.shape[1], V.shape[1]))
+        for k, (pushed, low_sum, mixed) in enumerate(totals):
+            gamma += ours.high[k][rows][:, :, None] * pushed[rows][:, None, :]
+            gamma += ours.moment[k][rows][:, :, None] * low_sum
+            gamma += ours.low[k][rows][:, :, None] * mixed
+        return DenseSensitivities(gamma)
 
-    def _terms(
-        self, left: FloatArray, right: FloatArray, rows: slice | NDArray[np.intp]
-    ) -> list[tuple[FloatArray, FloatArray]]:
-        """Pairs (a, b) with ``sum_l w_l N(x_k)ᵀ left rightᵀ N(x_l) = Σ a_k · b_k``."""
+    def _totals(self, right: FloatArray) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+        """What `high`, `moment` and `low` of a row are multiplied with, for each power of z."""
         basis = self._side.basis
-        ours = self._side.factor(left)
         high, low = basis.split(right)
         low_sums = np.array([self._low_sum[g] @ low[g] for g in basis.groups])
-        terms = []
-        for k in range(len(basis.groups)):
-            mixed = self._moment_sums[k] @ high + basis.box_moments[k] @ low_sums
-            terms += [
-                (ours.high[k][rows], self._pushed[k][rows] @ high),
-                (ours.moment[k][rows], low_sums[k]),
-                (ours.low[k][rows], mixed),
-            ]
-        return terms
+        return [
+            (
+                self._pushed[k] @ high,
+                low_sums[k],
+                self._moment_sums[k] @ high + basis.box_moments[k] @ low_sums,
+            )
+            for k in range(len(basis.groups))
+        ]

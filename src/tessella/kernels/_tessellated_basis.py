@@ -182,6 +182,8 @@ class Side:
     ----------
     room : ndarray of shape (m, n)
         Sides of the box above each row, in units of the whole box's.
+    moment_ratio : ndarray of shape (m,)
+        What turns an entry of `high` into its moment, before powers of z.
     zeta_high, zeta_low : ndarray of shape (m, p) and (m, q)
         Monomials as they enter `high` and `low`: times the row's factors s₁ and s₂.
     """
@@ -198,7 +200,7 @@ class Side:
             self._normalise_halves(zeta)
         else:
             self.volume: FloatArray = np.prod(self.room, axis=1)
-            self._moment_scale = self.volume
+            self.moment_ratio: FloatArray = self.volume
             self.zeta_high = self.zeta_low = zeta
 
     def _normalise_halves(self, zeta: FloatArray) -> None:
@@ -215,7 +217,7 @@ class Side:
         second = 1.0 / np.sqrt(-np.expm1(np.minimum(log_volume, -_ROOM_FLOOR)))
         root_unit = 2.0 ** (-0.5 * n_features)
         self.volume = np.exp(np.clip(log_product, -600.0, 600.0))
-        self._moment_scale = np.exp(log_product - 0.5 * n_features * np.log(2.0))
+        self.moment_ratio = np.exp(log_product - 0.5 * n_features * np.log(2.0))
         self.zeta_low = zeta * second[:, None]
         self.zeta_high = np.hstack([zeta * first[:, None], root_unit * self.zeta_low])
 
@@ -224,7 +226,7 @@ class Side:
 
     def group_moments(self, group: int) -> FloatArray:
         """Entries of `high` times mom_{γ_i + γ}(x), for the power γ of `group`: (m, p)."""
-        return self._times_moments(group, self._moment_scale)
+        return self._times_moments(group, self.moment_ratio)
 
     def _times_moments(self, group: int, scale: FloatArray) -> FloatArray:
         basis = self.basis
