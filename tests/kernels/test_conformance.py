@@ -135,9 +135,7 @@ def test_sensitivities_are_scores_entry_by_entry(kernels, X):
     F = rng.standard_normal((3, 3))
     scaled = F.T @ gamma @ F
     products = np.einsum("kij,lij->kl", scaled, scaled)
-    np.testing.assert_allclose(
-        sensitivities.gram(F), products, atol=1e-11 * np.abs(products).max()
-    )
+    np.testing.assert_allclose(sensitivities.gram(F), products, atol=1e-11 * np.abs(products).max())
 
 
 def test_cross_equals_gram(kernels, X):

@@ -11,7 +11,7 @@ from solvers.conftest import make_problem
 
 from tessella.kernels import TessellatedKernels
 from tessella.problems import SaddlePoint
-from tessella.solvers import SolverStatus, TablePrinter, frank_wolfe, get_solver
+from tessella.solvers import SolverStatus, TablePrinter, check_solver, frank_wolfe
 from tessella.solvers.frank_wolfe import search_root
 from tessella.svm import DualProblem, relative_gap, solve_dual
 
@@ -159,7 +159,7 @@ def test_bad_start_and_step():
     with pytest.raises(ValueError, match="step='wild' is unknown"):
         frank_wolfe(problem, step="wild")
     with pytest.raises(ValueError, match="solver='magic' is unknown"):
-        get_solver("magic")
+        check_solver("magic")
 
 
 def test_float32_storage_is_certified_in_float64(task):

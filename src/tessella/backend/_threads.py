@@ -10,6 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from tessella import _core
 
+_SIDE_WORTH_THREADS = 2500
+
 
 def effective_threads(n_jobs: int | None = None) -> int:
     """Number of threads that `n_jobs` stands for.
@@ -40,9 +42,14 @@ def _usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def limit_blas(n_jobs: int | None) -> AbstractContextManager[Any]:
-    """Keep BLAS within `n_jobs` threads inside a ``with`` block; None leaves it alone."""
-    if n_jobs is None:
+def limit_blas(n_jobs: int | None, size: int) -> AbstractContextManager[Any]:
+    """Choose the threads of BLAS inside a ``with`` block, for matrices of side `size`.
+
+    Small matrices get one thread: there, waking the others costs several times the product.
+    Above that, `n_jobs` threads, or as many as BLAS likes for None.
+    """
+    if n_jobs is None and size >= _SIDE_WORTH_THREADS:
         return nullcontext()
-    limits: AbstractContextManager[Any] = threadpool_limits(effective_threads(n_jobs), "blas")
+    threads = 1 if size < _SIDE_WORTH_THREADS else effective_threads(n_jobs)
+    limits: AbstractContextManager[Any] = threadpool_limits(threads, "blas")
     return limits

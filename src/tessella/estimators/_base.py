@@ -23,7 +23,14 @@ from tessella.kernels import (
     UnitBox,
 )
 from tessella.problems import SaddlePoint
-from tessella.solvers import IterationRecord, SolverResult, SolverStatus, TablePrinter, get_solver
+from tessella.solvers import (
+    IterationRecord,
+    SolverResult,
+    SolverStatus,
+    TablePrinter,
+    check_solver,
+    choose_solver,
+)
 from tessella.solvers._run import Callback
 from tessella.svm import DualProblem
 
@@ -74,7 +81,7 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
         _require_count("max_iter", self.max_iter)
         if self.precision not in _PRECISIONS:
             raise ValueError(f"precision={self.precision!r} is unknown; use one of {_PRECISIONS}.")
-        get_solver(self.solver)
+        check_solver(self.solver)
         self._kernel_set()
 
     def _kernel_set(self) -> KernelSet:
@@ -103,12 +110,13 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
         dtype = np.dtype(self.precision)
         self._require_memory(kernels, len(rows.X), len(box.kept), dtype.itemsize)
         P0, w0 = self._start(kernels, rows, n_given)
-        with limit_blas(self.n_jobs):
+        with limit_blas(self.n_jobs, len(rows.X)):
             bound = kernels.bind(box.apply(rows.X), dtype=dtype, n_jobs=self.n_jobs)
             if P0 is not None and P0.shape != (bound.n_params, bound.n_params):
                 P0 = None  # another kernel set than last time: its P means nothing here
-            result = get_solver(self.solver)(
-                SaddlePoint(bound, dual),
+            problem = SaddlePoint(bound, dual)
+            result = choose_solver(self.solver, problem)(
+                problem,
                 tol=self.tol,
                 max_iter=int(self.max_iter),
                 time_limit=self.time_limit,
@@ -194,7 +202,7 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
         """``f(x)`` for the rows of X."""
         check_is_fitted(self, "kernel_")
         X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
-        with limit_blas(self.n_jobs):
+        with limit_blas(self.n_jobs, min(len(X), len(self.support_))):
             scores = self.kernel_.scores(
                 X, self.support_vectors_, self.dual_coef_[0], n_jobs=self.n_jobs
             )

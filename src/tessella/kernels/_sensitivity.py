@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+_BLOCK = 128
+
 
 class Sensitivities(ABC):
     """The matrices Γ_k of f rows, each symmetric of side r."""
@@ -82,15 +84,21 @@ class FactoredSensitivities(Sensitivities):
     def gram(self, F: FloatArray) -> FloatArray:
         """See :meth:`Sensitivities.gram`."""
         a, g, low, h = self._a @ F, self._g @ F, self._l @ F, self._h @ F
-        ag = a @ g.T
-        result: FloatArray = (a @ a.T) * (g @ g.T)
-        result += ag * ag.T
-        cross = (a @ low.T) * (g @ h)[:, None]
-        cross += (a @ h)[:, None] * (g @ low.T)
-        result += cross
-        result += cross.T
-        lh = low @ h
-        result += (low @ low.T) * float(h @ h)
-        result += np.multiply.outer(lh, lh)
-        result *= 0.5
+        ah, gh, lh, hh = a @ h, g @ h, low @ h, float(h @ h)
+        size = len(a)
+        result = np.empty((size, size))
+        # Blocks of rows keep the intermediate products in cache; the rest is symmetry.
+        for start in range(0, size, _BLOCK):
+            rows, cols = slice(start, start + _BLOCK), slice(start, None)
+            block = (a[rows] @ a[cols].T) * (g[rows] @ g[cols].T)
+            block += (a[rows] @ g[cols].T) * (g[rows] @ a[cols].T)
+            block += (a[rows] @ low[cols].T) * gh[rows, None]
+            block += (g[rows] @ low[cols].T) * ah[rows, None]
+            block += (low[rows] @ a[cols].T) * gh[cols]
+            block += (low[rows] @ g[cols].T) * ah[cols]
+            block += (low[rows] @ low[cols].T) * hh
+            block += np.multiply.outer(lh[rows], lh[cols])
+            block *= 0.5
+            result[rows, cols] = block
+            result[cols, rows] = block.T
         return result

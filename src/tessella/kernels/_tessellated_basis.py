@@ -91,7 +91,7 @@ class Basis:
         if self._scales is not None:
             U = self._scales[:, None] * U
         first, second = U[: self.half], U[self.half :]
-        high = np.vstack([first, -second]) if self.pointwise else first - second
+        high: FloatArray = np.vstack([first, -second]) if self.pointwise else first - second
         return high, second
 
     def join(self, high: FloatArray, cross: FloatArray, low: FloatArray) -> FloatArray:
@@ -99,7 +99,7 @@ class Basis:
         half = self.half
         if self.pointwise:
             sign = np.concatenate([np.ones(half), -np.ones(half)])
-            D = sign[:, None] * high * sign
+            D: FloatArray = sign[:, None] * high * sign
             right = sign[:, None] * cross
         else:
             D = np.block([[high, -high], [-high, high]])
@@ -108,7 +108,8 @@ class Basis:
         D[half:, :] += right.T
         D[half:, half:] += low
         if self._scales is not None:
-            D = self._scales[:, None] * D * self._scales
+            D *= self._scales[:, None]
+            D *= self._scales
         return D
 
     def mean_power(self, corner: FloatArray, power: int) -> FloatArray:

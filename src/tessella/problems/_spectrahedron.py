@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 
@@ -25,6 +25,18 @@ class Spectrahedron:
         """Factor u of shape (n, 1) of the extreme point ``u @ u.T`` along a unit `direction`."""
         factor: FloatArray = np.sqrt(self.side) * direction[:, None]
         return factor
+
+    def checked(self, P: ArrayLike | None) -> FloatArray:
+        """P as an array if it is feasible, the centre for None."""
+        if P is None:
+            return self.centre
+        given = np.array(P, dtype=np.float64)
+        if not self.contains(given):
+            raise ValueError(
+                f"P0 must be positive semidefinite of shape ({self.side}, {self.side}) with "
+                f"trace {self.side}."
+            )
+        return given
 
     def contains(self, P: FloatArray, rtol: float = 1e-8) -> bool:
         """Whether P is feasible up to `rtol` times the trace."""

@@ -1,9 +1,10 @@
 """Algorithms for the saddle point, one a file, and the one result they all return."""
 
 from tessella.solvers._progress import TablePrinter
-from tessella.solvers._registry import SOLVERS, get_solver
+from tessella.solvers._registry import SOLVERS, check_solver, choose_solver
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
 from tessella.solvers.frank_wolfe import frank_wolfe
+from tessella.solvers.joint import joint
 
 __all__ = [
     "SOLVERS",
@@ -11,6 +12,8 @@ __all__ = [
     "SolverResult",
     "SolverStatus",
     "TablePrinter",
+    "check_solver",
+    "choose_solver",
     "frank_wolfe",
-    "get_solver",
+    "joint",
 ]

@@ -59,7 +59,8 @@ class Halves:
 
     def total(self, values: FloatArray) -> FloatArray:
         """Sum of the values of each sample's halves."""
-        return np.bincount(self.sample, weights=values, minlength=self.size)
+        sums = np.bincount(self.sample, weights=values, minlength=self.size)
+        return sums.astype(np.float64, copy=False)
 
     def join(self, alpha: FloatArray) -> FloatArray:
         """The dual vector w."""
@@ -159,7 +160,9 @@ class InteriorPoint:
             abs(self._rtrace) / tau,
         )
 
-    def _complementarity(self, s: JointState | None, step: _Step | None = None, t: float = 0.0) -> float:
+    def _complementarity(
+        self, s: JointState | None, step: _Step | None = None, t: float = 0.0
+    ) -> float:
         s = self.state if s is None else s
         alpha, zl, zu, M, S = s.alpha, s.zl, s.zu, s.M, s.S
         if step is not None:
@@ -226,7 +229,10 @@ class _NewtonSystem:
         self._K, self._J = here.K, here.sensitivities
         self._above = self._halves.upper - state.alpha
         self._theta = state.zl / state.alpha + state.zu / self._above
-        self._T = 1.0 / self._halves.total(1.0 / self._theta)
+        softness = self._halves.total(1.0 / self._theta)
+        # A sample without halves (weight zero) cannot move: an immense T says so.
+        fixed = 1e12 * float(np.abs(np.diag(self._K)).max() + 1.0 / softness.max())
+        self._T = 1.0 / np.maximum(softness, 1.0 / fixed)
         LS = np.linalg.cholesky(state.S)
         values, Q = np.linalg.eigh(LS.T @ state.M @ LS)
         if values[0] <= 0:

@@ -63,6 +63,12 @@ class Run:
         return self._best is not None
 
     @property
+    def best(self) -> tuple[FloatArray, FloatArray]:
+        """P and w of the best certified pair so far."""
+        assert self._best is not None
+        return self._best[0], self._best[1]
+
+    @property
     def gap(self) -> float:
         """Best certified relative gap so far."""
         return np.inf if self._best is None else relative_gap(self._best[2].upper, self._bound)
@@ -112,6 +118,21 @@ class Run:
         if self._deadline is not None and time.monotonic() >= self._deadline:
             raise StopRun(SolverStatus.TIME_LIMIT)
         return point
+
+    def replace(self, P: FloatArray, w: FloatArray) -> None:
+        """Put an equivalent pair in the place of the answer, if it is certified no worse.
+
+        "No worse" is a tenth of the tolerance: what is gained is the sparsity of w.
+        """
+        assert self._best is not None
+        point = self.problem.at(w)
+        certificate = point.certificate(P)
+        bound = max(self._bound, certificate.lower)
+        slack = 0.1 * self.tol * abs(self._best[2].upper)
+        met = relative_gap(certificate.upper, bound) <= self.tol or self.gap > self.tol
+        if met and certificate.upper <= self._best[2].upper + slack:
+            self._bound = bound
+            self._best = (P.copy(), point.w.copy(), certificate)
 
     def _keep(self, P: FloatArray, point: DualPoint) -> None:
         certificate = point.certificate(P)

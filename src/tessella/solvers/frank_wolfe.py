@@ -75,12 +75,7 @@ def frank_wolfe(
     """
     if step not in ("exact", "open-loop"):
         raise ValueError(f"step={step!r} is unknown; use 'exact' or 'open-loop'.")
-    P = problem.parameters.centre if P0 is None else np.array(P0, dtype=np.float64)
-    if not problem.parameters.contains(P):
-        raise ValueError(
-            f"P0 must be positive semidefinite of shape ({problem.parameters.side}, "
-            f"{problem.parameters.side}) with trace {problem.parameters.side}."
-        )
+    P = problem.parameters.checked(P0)
     run = Run(
         "frank-wolfe",
         problem,

@@ -74,6 +74,12 @@ class DualProblem:
         """The part of the dual objective that does not depend on the kernel."""
         return float(self.linear @ w - self.epsilon @ np.abs(w))
 
+    def kappa_rises(self) -> bool:
+        """Whether some feasible direction from w = 0 raises the dual; if not, 0 is optimal."""
+        up = np.where(self.upper > 0, self.linear - self.epsilon, -np.inf)
+        down = np.where(self.lower < 0, self.linear + self.epsilon, np.inf)
+        return bool(up.max() > down.min())
+
     def feasible(self, w: ArrayLike) -> FloatArray:
         """A feasible point near `w`: clipped to the box, then balanced to a zero sum."""
         given = np.asarray(w, dtype=np.float64)
