@@ -130,7 +130,9 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Picture to write.")] = Path(
         "tessella-demo.png"
     ),
-    plot: Annotated[bool, typer.Option(" /--no-plot", help="Write no picture.")] = True,
+    plot: Annotated[
+        bool, typer.Option(" /--no-plot", help="Write no picture.", show_default=False)
+    ] = True,
 ) -> None:
     """Compare with familiar models on two data sets of scikit-learn."""
     with one_line_errors():

@@ -58,7 +58,7 @@ def _draw_bounds(axis: Any, comparison: Comparison) -> None:
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set(xlabel="iteration", ylabel="objective")
     axis.set_title(f"{_short(comparison)}: certified gap {history[-1].gap:.1e}")
-    axis.legend(loc="upper right", frameon=False)
+    axis.legend(loc="upper right", framealpha=0.9, edgecolor="none")
     _tidy(axis)
 
 
