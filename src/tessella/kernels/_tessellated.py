@@ -120,7 +120,8 @@ class TessellatedKernels(KernelSet):
             mean_square[k] = side.diag(unit, unit).mean()
         # A basis function that vanishes on the data cannot be scaled, and need not be.
         positive = mean_square > np.finfo(float).tiny
-        return replace(self, balance=1.0 / np.sqrt(np.where(positive, mean_square, 1.0)))
+        factors = 1.0 / np.sqrt(np.where(positive, mean_square, 1.0))
+        return replace(self, balance=tuple(factors.tolist()))  # a tuple compares as a whole
 
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
         """See :meth:`KernelSet.memory_estimate`."""

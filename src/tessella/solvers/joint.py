@@ -73,7 +73,7 @@ def joint(
     steps to a gap of 1e-6. The equations are those of the optimality conditions of the paper's
     problem (its equation for the saddle point), with Nesterov-Todd scaling.
     """
-    P0 = problem.parameters.checked(P0)
+    start = problem.parameters.checked(P0)
     run = Run(
         "joint",
         problem,
@@ -83,10 +83,14 @@ def joint(
         n_jobs=n_jobs,
         callback=callback,
     )
-    return run_to_end(run, lambda run: _iterate(run, P0, w0))
+    return run_to_end(run, lambda run: _iterate(run, start, w0, resumed=P0 is not None))
 
 
-def _iterate(run: Run, P0: FloatArray, w0: FloatArray | None) -> SolverStatus:
+def _iterate(
+    run: Run, P0: FloatArray, w0: FloatArray | None, *, resumed: bool
+) -> SolverStatus:
+    if resumed and w0 is not None:
+        run.record(P0, w0, 0.0)  # the path back through the interior must not lose it
     if not run.problem.dual.kappa_rises():
         run.record(P0, np.zeros(run.problem.dual.size), 0.0)  # w = 0 is optimal: that is proved
     whole = _WholeProblem(run.problem)

@@ -1,0 +1,39 @@
+"""Data and comparisons for the tests of model files."""
+
+import numpy as np
+
+import tessella
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+SIGN = X[:, 0] * X[:, 1] > 0
+TARGET = 1000.0 + 50.0 * np.sin(2 * X[:, 0]) + X[:, 1]
+NEW = RNG.normal(size=(25, 3))
+
+
+def same(a, b):
+    """Equal to the last bit and of the same type, whatever a fitted attribute may be."""
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a, b)
+    if isinstance(a, tessella.LearnedKernel):
+        return a.kernels == b.kernels and same(a.P, b.P) and same(vars(a.box), vars(b.box))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    return type(a) is type(b) and a == b
+
+
+def scores(model, rows=NEW):
+    return model.decision_function(rows) if hasattr(model, "classes_") else model.predict(rows)
+
+
+def round_trip(model, folder, rows=NEW):
+    tessella.save(model, folder / "model.tsl")
+    again = tessella.load(folder / "model.tsl")
+    assert type(again) is type(model)
+    assert again.get_params() == model.get_params()
+    for name in vars(model).keys() - model.get_params(deep=False).keys():
+        assert same(getattr(model, name), getattr(again, name)), name
+    assert vars(again).keys() == vars(model).keys()
+    assert same(scores(model, rows), scores(again, rows))
+    assert same(model.predict(rows), again.predict(rows))
+    return again
