@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
@@ -26,11 +25,13 @@ from tessella.cli._render import (
 )
 from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 
+_STRENGTHS = (0.1, 1.0, 10.0)
 _PICTURES = (".png", ".pdf", ".svg")
 _MEANING = (
     "The certified gap is a proof: no kernel of the family, with any support vector machine on "
     "it, has a training objective lower than the one found by more than this fraction. The other "
-    "models take their kernel as given, so they have nothing of the kind."
+    "models take their kernel as given, so they have nothing of the kind. Each model's "
+    "regularisation was chosen by 3-fold cross-validation; the time is that of its final fit."
 )
 
 
@@ -81,23 +82,32 @@ def run_demo(picture: Path | None) -> None:
 def _classification() -> Comparison:
     X, y = load_breast_cancer(return_X_y=True)
     models = {
-        "Tessella": LearnedKernelSVC(),
-        "RBF SVM": make_pipeline(StandardScaler(), SVC()),
-        "Logistic regression": make_pipeline(StandardScaler(), LogisticRegression()),
+        "Tessella": _tuned(LearnedKernelSVC(), "C"),
+        "RBF SVM": _tuned(make_pipeline(StandardScaler(), SVC()), "svc__C"),
+        "Logistic regression": _tuned(
+            make_pipeline(StandardScaler(), LogisticRegression()), "logisticregression__C"
+        ),
     }
     return _compare("Breast cancer", "test accuracy", models, X, y, stratify=y)
 
 
 def _regression() -> Comparison:
     X, y = load_diabetes(return_X_y=True)
-    scaled_svr = make_pipeline(StandardScaler(), SVR())
+    # Tessella standardises the target, so its peer does too.
+    svr = TransformedTargetRegressor(
+        make_pipeline(StandardScaler(), SVR()), transformer=StandardScaler()
+    )
     models = {
-        "Tessella": LearnedKernelSVR(),
-        # Tessella standardises the target, so its peer does too.
-        "RBF SVM": TransformedTargetRegressor(scaled_svr, transformer=StandardScaler()),
-        "Ridge regression": make_pipeline(StandardScaler(), Ridge()),
+        "Tessella": _tuned(LearnedKernelSVR(), "C"),
+        "RBF SVM": _tuned(svr, "regressor__svr__C"),
+        "Ridge regression": _tuned(make_pipeline(StandardScaler(), Ridge()), "ridge__alpha"),
     }
     return _compare("Diabetes", "test R²", models, X, y, stratify=None)
+
+
+def _tuned(model: Any, parameter: str) -> GridSearchCV:
+    """The model with its regularisation chosen as a careful user would."""
+    return GridSearchCV(model, {parameter: _STRENGTHS}, cv=3)
 
 
 def _compare(
@@ -111,17 +121,16 @@ def _compare(
 
 
 def _entry(name: str, model: Any, X_train: Any, X_test: Any, y_train: Any, y_test: Any) -> Entry:
-    start = time.perf_counter()
     with collected_warnings() as texts:
         model.fit(X_train, y_train)
-    seconds = time.perf_counter() - start
+    best = model.best_estimator_
     return Entry(
         name=name,
-        model=model,
-        score=float(model.score(X_test, y_test)),
-        seconds=seconds,
-        support=_count_support(model),
-        gap=getattr(model, "gap_", None),
+        model=best,
+        score=float(best.score(X_test, y_test)),
+        seconds=float(model.refit_time_),
+        support=_count_support(best),
+        gap=getattr(best, "gap_", None),
         warnings=texts,
     )
 

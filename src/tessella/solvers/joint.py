@@ -86,9 +86,7 @@ def joint(
     return run_to_end(run, lambda run: _iterate(run, start, w0, resumed=P0 is not None))
 
 
-def _iterate(
-    run: Run, P0: FloatArray, w0: FloatArray | None, *, resumed: bool
-) -> SolverStatus:
+def _iterate(run: Run, P0: FloatArray, w0: FloatArray | None, *, resumed: bool) -> SolverStatus:
     if resumed and w0 is not None:
         run.record(P0, w0, 0.0)  # the path back through the interior must not lose it
     if not run.problem.dual.kappa_rises():
