@@ -11,9 +11,10 @@ from solvers.test_frank_wolfe import assert_certified
 
 from tessella.kernels import PolynomialKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
-from tessella.solvers import SolverStatus, choose_solver, frank_wolfe, joint
+from tessella.solvers import SolverStatus, frank_wolfe, joint
 from tessella.solvers._interior_point import InteriorPoint, _NewtonSystem
-from tessella.solvers.joint import _start, _WholeProblem, halves_of
+from tessella.solvers._joint_problems import WholeProblem, halves_of
+from tessella.solvers.joint import _start
 from tessella.svm import DualProblem
 
 
@@ -170,7 +171,7 @@ def test_rounding_floor_is_reported():
 def test_newton_step_by_finite_differences(task):
     """Along a Newton step every residual falls at the rate of its own size."""
     problem = make_problem(task, m=25)
-    whole = _WholeProblem(problem)
+    whole = WholeProblem(problem)
     method = InteriorPoint(whole, *_start(problem, whole, problem.parameters.centre, None))
     for _ in range(3):
         method.advance()
@@ -200,12 +201,3 @@ def test_halves_recombine():
     halves = halves_of(dual)
     assert halves.sample.tolist() == [0, 1, 0, 1]
     np.testing.assert_allclose(halves.join(np.array([1.0, 0.0, 0.25, 2.0])), [0.75, -2.0, 0.0])
-
-
-def test_auto_chooses_by_size():
-    small = make_problem("classification")
-    assert choose_solver("auto", small) is joint
-    X = small.kernels._X
-    stored = SaddlePoint(TessellatedKernels().bind(X, dtype=np.float32), small.dual)
-    assert choose_solver("auto", stored) is frank_wolfe
-    assert choose_solver("frank-wolfe", small) is frank_wolfe

@@ -268,6 +268,15 @@ def hard_problem():
     return K, DualProblem.regression(rng.standard_normal(1500), 1e6, 0.0)
 
 
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_impossible_tolerance_ends_at_the_rounding_floor(task, C):
+    K, dual = make_problem(task, m=60, C=C)
+    answer = solve_dual(K, dual, tol=0.0)
+    assert answer.status in (DualStatus.PRECISION, DualStatus.OPTIMAL)
+    assert answer.gap < 1e-9
+
+
 def test_iteration_limit_returns_a_feasible_point():
     K, dual = make_problem("regression", C=100.0)
     answer = solve_dual(K, dual, tol=1e-12, max_iter=50)

@@ -16,6 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBlock = 256;  // samples per block in searches for a maximum
 constexpr double kBlocked = 1e300;   // offset that takes a sample out of a search
+constexpr int kIdleTests = 500;      // tests without progress after which rounding is to blame
 constexpr std::size_t kWorthThreads = 1 << 18;  // entries of K below which one thread is faster
 
 struct Candidate {
@@ -174,10 +175,11 @@ class DualSolver {
       const Partner partner =
           find_partner(row_i, Growing{up_.value, diagonal_[up_.index]}, diagonal_.data(),
                        gradient_, down_offset_.data(), curvature_floor_, size_);
-      const bool stationary = up_.value <= -kBlocked / 2 || partner.gain <= 0.0;
+      bool stationary = up_.value <= -kBlocked / 2 || partner.gain <= 0.0;
       if (stationary || iteration_ >= next_test) {
         next_test = iteration_ + test_period_;
         measure();
+        stationary = stationary || at_rounding_floor();
         if (stationary || gap_reached()) {
           if (confirmed(status)) break;
           next_test = iteration_;
@@ -243,6 +245,17 @@ class DualSolver {
     }
     status = gap_reached() ? DualStatus::kOptimal : DualStatus::kPrecision;
     return true;
+  }
+
+  // Below the resolution of double precision steps go on for ever and change nothing: neither
+  // the objective, which every step should raise, nor the gap, over several passes.
+  bool at_rounding_floor() {
+    const bool raised = objective_ > best_objective_ + 1e-15 * std::fabs(objective_);
+    const bool narrowed = gap_ < 0.99 * best_gap_;
+    best_objective_ = std::max(best_objective_, objective_);
+    best_gap_ = std::min(best_gap_, gap_);
+    idle_tests_ = raised || narrowed ? 0 : idle_tests_ + 1;
+    return idle_tests_ >= kIdleTests;
   }
 
   bool limit_reached(DualStatus& status) {
@@ -361,6 +374,8 @@ class DualSolver {
   std::int64_t iteration_ = 0;
   Candidate up_;
   double intercept_ = 0.0, objective_ = 0.0, gap_ = 0.0;
+  double best_objective_ = -kBlocked, best_gap_ = kBlocked;
+  int idle_tests_ = 0;
 };
 
 }  // namespace

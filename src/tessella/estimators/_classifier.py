@@ -36,8 +36,8 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
     delta : float, default=0.5
         Margin of the integration box around the data scaled to [0, 1], when `kernels` is
         "tessellated".
-    solver : {"auto", "frank-wolfe"}, default="auto"
-        Algorithm.
+    solver : {"auto", "working-set", "joint", "frank-wolfe"}, default="auto"
+        Algorithm; "auto" chooses by the size of the problem. See :mod:`tessella.solvers`.
     tol : float, default=1e-3
         Certified relative gap at which to stop.
     max_iter : int, default=1000
@@ -93,7 +93,7 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
     Notes
     -----
     Features are scaled to [0, 1] and constant ones dropped, so their units do not matter.
-    A fit holds three m × m matrices and costs some tens of warm SVM solves.
+    A fit holds two m × m matrices (three with "frank-wolfe") and costs a few SVM solves.
 
     Examples
     --------

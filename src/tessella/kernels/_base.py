@@ -101,6 +101,10 @@ class BoundKernelSet(ABC):
         """The :class:`Moments` of a dual vector of shape (m,), in float64."""
 
     @abstractmethod
+    def restrict(self, rows: NDArray[np.intp]) -> BoundKernelSet:
+        """The same set on some of the training rows, stored in float64."""
+
+    @abstractmethod
     def diag(self, P: FloatArray) -> FloatArray:
         """``k(x, x)`` for each training row."""
 

@@ -97,7 +97,7 @@ class BoundFeatures(BoundKernelSet):
     """A :class:`FiniteKernelSet` on training rows; holds the (m, nodes, n_params) features."""
 
     def __init__(self, kernels: FiniteKernelSet, X: FloatArray, dtype: DTypeLike) -> None:
-        self.kernels = kernels
+        self.kernels: FiniteKernelSet = kernels
         self._X = X
         self.dtype = np.dtype(dtype)
         self._phi = kernels.features(X)
@@ -123,6 +123,10 @@ class BoundFeatures(BoundKernelSet):
     def moments(self, w: ArrayLike) -> Moments:
         """See :meth:`BoundKernelSet.moments`."""
         return _FeatureMoments(self._phi, as_dual_vector(w, self.n_samples))
+
+    def restrict(self, rows: NDArray[np.intp]) -> BoundFeatures:
+        """See :meth:`BoundKernelSet.restrict`."""
+        return BoundFeatures(self.kernels, self._X[rows], np.float64)
 
     def diag(self, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.diag`."""

@@ -7,6 +7,7 @@ on a span V. Second-order solvers need three things of them, and never the matri
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,10 @@ class Sensitivities(ABC):
     @abstractmethod
     def gram(self, F: FloatArray) -> FloatArray:
         """``<FᵀΓ_kF, FᵀΓ_lF>`` for all pairs of rows, of shape (f, f)."""
+
+    @abstractmethod
+    def plus(self, other: Self) -> Self:
+        """Sensitivities of the same rows for the sum of two dual vectors."""
 
 
 class DenseSensitivities(Sensitivities):
@@ -55,6 +60,10 @@ class DenseSensitivities(Sensitivities):
         scaled = (F.T @ self._gamma @ F)[:, upper[0], upper[1]] * weight
         product: FloatArray = scaled @ scaled.T
         return product
+
+    def plus(self, other: Self) -> Self:
+        """See :meth:`Sensitivities.plus`."""
+        return type(self)(self._gamma + other._gamma)
 
 
 class FactoredSensitivities(Sensitivities):
@@ -102,3 +111,7 @@ class FactoredSensitivities(Sensitivities):
             result[rows, cols] = block
             result[cols, rows] = block.T
         return result
+
+    def plus(self, other: Self) -> Self:
+        """See :meth:`Sensitivities.plus`; a and l belong to the rows, g and h to the vector."""
+        return type(self)(self._a, self._g + other._g, self._l, self._h + other._h)

@@ -180,7 +180,7 @@ class BoundTessellated(BoundKernelSet):
     def __init__(
         self, kernels: TessellatedKernels, X: FloatArray, dtype: np.dtype[Any], threads: int
     ) -> None:
-        self.kernels = kernels
+        self.kernels: TessellatedKernels = kernels
         self.dtype = dtype
         self._X = X
         self._threads = threads
@@ -240,6 +240,11 @@ class BoundTessellated(BoundKernelSet):
                     group = basis.high_groups[b]
                     pushed[a][rows, group] += factor @ weighted[cols][:, group]
         return TessellatedMoments(side, dual, pushed)
+
+    def restrict(self, rows: NDArray[np.intp]) -> BoundTessellated:
+        """See :meth:`BoundKernelSet.restrict`."""
+        float64 = np.dtype(np.float64)
+        return BoundTessellated(self.kernels, self._X[rows], float64, self._threads)
 
     def diag(self, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.diag`."""

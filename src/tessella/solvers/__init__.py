@@ -5,6 +5,7 @@ from tessella.solvers._registry import SOLVERS, check_solver, choose_solver
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
 from tessella.solvers.frank_wolfe import frank_wolfe
 from tessella.solvers.joint import joint
+from tessella.solvers.working_set import working_set
 
 __all__ = [
     "SOLVERS",
@@ -16,4 +17,5 @@ __all__ = [
     "choose_solver",
     "frank_wolfe",
     "joint",
+    "working_set",
 ]

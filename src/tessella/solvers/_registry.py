@@ -12,6 +12,7 @@ from tessella.solvers._result import SolverResult
 from tessella.solvers._run import Callback
 from tessella.solvers.frank_wolfe import frank_wolfe
 from tessella.solvers.joint import joint
+from tessella.solvers.working_set import working_set
 
 FloatArray = NDArray[np.float64]
 
@@ -34,10 +35,14 @@ class Solver(Protocol):
         """Solve `problem` to a relative gap of `tol`."""
 
 
-SOLVERS: dict[str, Solver] = {"frank-wolfe": frank_wolfe, "joint": joint}
+SOLVERS: dict[str, Solver] = {
+    "frank-wolfe": frank_wolfe,
+    "joint": joint,
+    "working-set": working_set,
+}
 
-_JOINT_MAX_ROWS = 2000
-_JOINT_MAX_PARAMS = 256
+_JOINT_MAX_ROWS = 500
+_SECOND_ORDER_MAX_PARAMS = 256
 
 
 def check_solver(name: str) -> None:
@@ -49,12 +54,15 @@ def check_solver(name: str) -> None:
 def choose_solver(name: str, problem: SaddlePoint) -> Solver:
     """The solver of that name; for "auto" the one that suits the size of the problem.
 
-    Up to 2,000 rows stored in float64 and n_P of 256 the joint interior point method, which
-    reaches any tolerance in a few dozen steps of O(m³); beyond that Frank-Wolfe.
+    The joint method up to 500 rows, where one run of it costs less than finding a working set;
+    the working-set method for any number of rows beyond; Frank-Wolfe where n_P exceeds 256,
+    because both others solve eigenproblems of that side at every Newton step.
     """
     check_solver(name)
     if name != "auto":
         return SOLVERS[name]
     kernels = problem.kernels
-    small = kernels.n_samples <= _JOINT_MAX_ROWS and kernels.n_params <= _JOINT_MAX_PARAMS
-    return joint if small and kernels.dtype == np.float64 else frank_wolfe
+    if kernels.n_params > _SECOND_ORDER_MAX_PARAMS:
+        return frank_wolfe
+    small = kernels.n_samples <= _JOINT_MAX_ROWS and kernels.dtype == np.float64
+    return joint if small else working_set

@@ -41,6 +41,8 @@ class IterationRecord:
         Length of the step that led here.
     n_svm, svm_iter : int
         SVM solves and their pair steps so far.
+    n_newton : int
+        Newton steps of the joint interior point method so far.
     """
 
     iteration: int
@@ -51,6 +53,7 @@ class IterationRecord:
     step: float
     n_svm: int
     svm_iter: int
+    n_newton: int
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class Run:
         self._n_jobs = n_jobs
         self._callback = callback
         self._history: list[IterationRecord] = []
-        self._n_svm = self._svm_iter = 0
+        self._n_svm = self._svm_iter = self._n_newton = 0
         self._best: tuple[FloatArray, FloatArray, Certificate] | None = None
         self._bound = -np.inf
 
@@ -107,6 +107,7 @@ class Run:
             step=step,
             n_svm=self._n_svm,
             svm_iter=self._svm_iter,
+            n_newton=self._n_newton,
         )
         self._history.append(entry)
         if self._callback is not None:
@@ -115,9 +116,18 @@ class Run:
             raise StopRun(SolverStatus.OPTIMAL)
         if entry.iteration >= self._max_iter:
             raise StopRun(SolverStatus.MAX_ITER)
-        if self._deadline is not None and time.monotonic() >= self._deadline:
-            raise StopRun(SolverStatus.TIME_LIMIT)
+        self.check_time()
         return point
+
+    def count_newton(self) -> None:
+        """Count a Newton step of the joint method."""
+        self._n_newton += 1
+
+    def check_time(self) -> None:
+        """Stop if the time is over and there is an answer to return."""
+        late = self._deadline is not None and time.monotonic() >= self._deadline
+        if late and self.has_answer:
+            raise StopRun(SolverStatus.TIME_LIMIT)
 
     def replace(self, P: FloatArray, w: FloatArray) -> None:
         """Put an equivalent pair in the place of the answer, if it is certified no worse.

@@ -5,18 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.kernels import Sensitivities
 from tessella.problems import SaddlePoint
-from tessella.solvers._interior_point import (
-    Halves,
-    InteriorPoint,
-    JointProblem,
-    JointState,
-    Linearisation,
-)
+from tessella.solvers._interior_point import InteriorPoint, JointState
+from tessella.solvers._joint_problems import WholeProblem, inwards, neutral_alpha, state_near
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, run_to_end
-from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
 
@@ -91,7 +84,7 @@ def _iterate(run: Run, P0: FloatArray, w0: FloatArray | None, *, resumed: bool) 
         run.record(P0, w0, 0.0)  # the path back through the interior must not lose it
     if not run.problem.dual.kappa_rises():
         run.record(P0, np.zeros(run.problem.dual.size), 0.0)  # w = 0 is optimal: that is proved
-    whole = _WholeProblem(run.problem)
+    whole = WholeProblem(run.problem)
     method = InteriorPoint(whole, *_start(run.problem, whole, P0, w0))
     best = np.inf
     length = 0.0
@@ -100,6 +93,7 @@ def _iterate(run: Run, P0: FloatArray, w0: FloatArray | None, *, resumed: bool) 
             run.record(_feasible(method), method.w, length)
             best = min(best, method.merit)
             length = method.advance()
+            run.count_newton()
             rounding = method.merit > _ROUNDING * best or method.merit < _FLOOR
             if length == 0.0 or (best < 1e-6 and rounding):
                 raise StopRun(SolverStatus.STALLED)
@@ -120,105 +114,13 @@ def _feasible(method: InteriorPoint) -> FloatArray:
     return M
 
 
-class _WholeProblem(JointProblem):
-    """The saddle point itself: kernel matrix and sensitivities change with every step."""
-
-    def __init__(self, problem: SaddlePoint) -> None:
-        self._kernels = problem.kernels
-        self.halves = halves_of(problem.dual)
-        self.sum_w = 0.0
-        self.trace = float(problem.parameters.side)
-        self._rows = np.arange(problem.dual.size)
-
-    def linearise(self, w: FloatArray, M: FloatArray) -> Linearisation:
-        moments = self._kernels.moments(w)
-        K = self._kernels.gram(M, centred=True)
-        inner = moments.sensitivities(np.eye(len(M)), self._rows)
-        return Linearisation(
-            K=K,
-            sensitivities=_Centred(inner),
-            scores=K @ w,
-            half_gradient=0.5 * moments.gradient,
-        )
-
-
-class _Centred(Sensitivities):
-    """Sensitivities of centred scores, to go with a centred kernel matrix."""
-
-    def __init__(self, inner: Sensitivities) -> None:
-        self._inner = inner
-
-    def apply(self, M: FloatArray) -> FloatArray:
-        scores = self._inner.apply(M)
-        centred: FloatArray = scores - scores.mean()
-        return centred
-
-    def adjoint(self, v: FloatArray) -> FloatArray:
-        return self._inner.adjoint(v - v.mean())
-
-    def gram(self, F: FloatArray) -> FloatArray:
-        G = self._inner.gram(F)
-        means = G.mean(axis=0)
-        G -= means
-        G -= (means - means.mean())[:, None]
-        return G
-
-
-def halves_of(dual: DualProblem) -> Halves:
-    """The nonnegative halves of a dual vector: those whose bound is not zero."""
-    up, down = np.flatnonzero(dual.upper > 0), np.flatnonzero(dual.lower < 0)
-    sample = np.concatenate([up, down])
-    sign = np.concatenate([np.ones(len(up)), -np.ones(len(down))])
-    return Halves(
-        sample=sample,
-        sign=sign,
-        cost=sign * dual.linear[sample] - dual.epsilon[sample],
-        upper=np.concatenate([dual.upper[up], -dual.lower[down]]),
-        size=dual.size,
-    )
-
-
 def _start(
-    problem: SaddlePoint, joint_problem: _WholeProblem, P0: FloatArray, w0: FloatArray | None
+    problem: SaddlePoint, whole: WholeProblem, P0: FloatArray, w0: FloatArray | None
 ) -> tuple[JointState, float]:
-    """An interior iterate, and the scale of the scores."""
-    halves, side = joint_problem.halves, problem.parameters.side
+    """An interior iterate near the given point, and the scale of the scores."""
     M = 0.9 * P0 + 0.1 * problem.parameters.centre
-    K = problem.kernels.gram(M, centred=True)
-    alpha = _interior_alpha(problem.dual, halves, K)
+    alpha = neutral_alpha(whole, problem.kernels.gram(M, centred=True))
     if w0 is not None:
-        # Half of the given vector, half of the centre: near enough to gain, far enough to move.
-        given = halves.sign * problem.dual.feasible(w0)[halves.sample]
-        alpha = 0.5 * np.maximum(given, 0.0) + 0.5 * alpha
-    w = halves.join(alpha)
-    scale = max(float(np.abs(problem.dual.linear).max()), float(np.abs(K @ w).max()), 1e-12)
-    half = 0.5 * problem.kernels.gradient(w)
-    top = float(np.linalg.eigvalsh(half)[-1])
-    xi = max(1.1 * top, float(alpha.max()) * scale * len(alpha) / side)
-    state = JointState(
-        alpha=alpha,
-        M=M,
-        zl=np.full(len(alpha), scale),
-        zu=scale * float(alpha.max()) / (halves.upper - alpha),
-        S=xi * np.eye(side) - half,
-        nu=0.0,
-        xi=xi,
-    )
-    return state, scale
-
-
-def _interior_alpha(dual: DualProblem, halves: Halves, K: FloatArray) -> FloatArray:
-    """Half the box for samples with two halves; less for large C where there is only one.
-
-    With one half per sample w cannot vanish, and half the box is far too much when C is nearly
-    that of a hard margin: the maximiser of the dual along a balanced ray says how much is not.
-    """
-    if len(halves.sample) > halves.size:
-        return 0.5 * halves.upper
-    ray = dual.feasible(np.where(dual.linear > 0, dual.upper, dual.lower))
-    box = float(np.abs(ray).max())
-    ray = ray / box
-    peak = float(np.abs(ray).sum()) / max(1e-300, float(ray @ K @ ray))
-    cap = min(0.5 * box, np.sqrt(0.5 * box * peak), 100.0 * peak)
-    alpha: FloatArray = np.maximum(np.abs(ray[halves.sample]), 1e-3) * cap
-    return np.minimum(alpha, 0.9 * halves.upper)
+        # Half of the given vector, half of the neutral one: near enough to gain by it.
+        alpha = 0.5 * inwards(whole.halves, problem.dual.feasible(w0)) + 0.5 * alpha
+    return state_near(whole, M, alpha)

@@ -135,6 +135,9 @@ def solve_dual(
     return _Alternation(K, problem, w, tol, max_iter, deadline, effective_threads(n_jobs)).run()
 
 
+_IDLE_ROUNDS = 20
+
+
 class _Alternation:
     """Pair steps and Newton steps in turn, each given about the same time."""
 
@@ -170,14 +173,22 @@ class _Alternation:
         warm = bool(self._w.any())
         budget = self._newton_cost() if warm else max(2 * self._problem.size, self._newton_cost())
         newton_works = True
+        gap, value, idle = np.inf, -np.inf, 0
         while True:
             pairs = self._pair_steps(budget if newton_works else -1)
+            risen = pairs.objective > value + 1e-14 * abs(pairs.objective)
+            idle = 0 if risen or pairs.gap < 0.9 * gap else idle + 1
+            gap, value = min(gap, pairs.gap), max(value, pairs.objective)
+            if idle >= _IDLE_ROUNDS:
+                newton_works = False  # at the rounding floor, which pair steps alone can tell
             over_limit = 0 <= self._max_iter <= self._n_iter
             if pairs.status is DualStatus.PRECISION and newton_works:
                 newton_works = False  # one Newton step may still help; then it is final
             elif pairs.status is not DualStatus.MAX_ITER or over_limit:
                 return pairs
-            moved = newton_step(self._K, self._problem, self._w, self._gradient)
+            moved = None
+            if newton_works or pairs.status is DualStatus.PRECISION:
+                moved = newton_step(self._K, self._problem, self._w, self._gradient)
             if moved is None:
                 if pairs.status is DualStatus.PRECISION:
                     return pairs

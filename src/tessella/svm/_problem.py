@@ -70,6 +70,15 @@ class DualProblem:
         """Number of samples m."""
         return len(self.linear)
 
+    def restrict(self, rows: NDArray[np.intp], factor: float = 1.0) -> DualProblem:
+        """The problem of some of the samples, their box multiplied by `factor`."""
+        return DualProblem(
+            self.linear[rows],
+            self.epsilon[rows],
+            factor * self.lower[rows],
+            factor * self.upper[rows],
+        )
+
     def kappa(self, w: FloatArray) -> float:
         """The part of the dual objective that does not depend on the kernel."""
         return float(self.linear @ w - self.epsilon @ np.abs(w))

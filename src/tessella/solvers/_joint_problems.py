@@ -1,0 +1,169 @@
+"""The saddle point as the interior point method sees it: whole, or restricted to some samples."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.kernels import Sensitivities
+from tessella.problems import SaddlePoint
+from tessella.solvers._interior_point import Halves, JointProblem, JointState, Linearisation
+from tessella.svm import DualProblem
+
+FloatArray = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+
+def halves_of(dual: DualProblem) -> Halves:
+    """The nonnegative halves of a dual vector: those whose bound is not zero."""
+    up, down = np.flatnonzero(dual.upper > 0), np.flatnonzero(dual.lower < 0)
+    sample = np.concatenate([up, down])
+    sign = np.concatenate([np.ones(len(up)), -np.ones(len(down))])
+    return Halves(
+        sample=sample,
+        sign=sign,
+        cost=sign * dual.linear[sample] - dual.epsilon[sample],
+        upper=np.concatenate([dual.upper[up], -dual.lower[down]]),
+        size=dual.size,
+    )
+
+
+class WholeProblem(JointProblem):
+    """All samples free to move. Because Σw = 0 the kernel matrix may be centred."""
+
+    def __init__(self, problem: SaddlePoint) -> None:
+        self._kernels = problem.kernels
+        self.dual = problem.dual
+        self.halves = halves_of(problem.dual)
+        self.sum_w = 0.0
+        self.trace = float(problem.parameters.side)
+        self._rows = np.arange(problem.dual.size)
+
+    def linearise(self, w: FloatArray, M: FloatArray) -> Linearisation:
+        """See :meth:`JointProblem.linearise`."""
+        moments = self._kernels.moments(w)
+        K = self._kernels.gram(M, centred=True)
+        inner = moments.sensitivities(np.eye(len(M)), self._rows)
+        return Linearisation(
+            K=K,
+            sensitivities=_Centred(inner),
+            scores=K @ w,
+            half_gradient=0.5 * moments.gradient,
+        )
+
+
+class RestrictedProblem(JointProblem):
+    """Some samples free to move, the others held at their values.
+
+    The held samples enter through their moments alone: their share of the scores is linear in
+    M, their share of D(w) linear in the moving samples plus a constant.
+
+    Parameters
+    ----------
+    problem : SaddlePoint
+        The whole problem.
+    rows : ndarray of int
+        Samples that move.
+    w : ndarray of shape (m,)
+        Dual vector; its values outside `rows` are held.
+    """
+
+    def __init__(self, problem: SaddlePoint, rows: Rows, w: FloatArray) -> None:
+        self.dual = problem.dual.restrict(rows)
+        self.halves = halves_of(self.dual)
+        self.trace = float(problem.parameters.side)
+        self._kernels = problem.kernels.restrict(rows)
+        self._all = np.arange(len(rows))
+        held = w.copy()
+        held[rows] = 0.0
+        self.sum_w = -float(held.sum())
+        point = problem.kernels.moments(held)
+        self._held = point.sensitivities(problem.parameters.centre, rows)
+        self._held_half_gradient = 0.5 * point.gradient
+
+    def linearise(self, w: FloatArray, M: FloatArray) -> Linearisation:
+        """See :meth:`JointProblem.linearise`."""
+        moments = self._kernels.moments(w)
+        K = self._kernels.gram(M)
+        inner = moments.sensitivities(np.eye(len(M)), self._all)
+        half_gradient = 0.5 * moments.gradient + self._held.adjoint(w)
+        return Linearisation(
+            K=K,
+            sensitivities=inner.plus(self._held),
+            scores=K @ w + self._held.apply(M),
+            half_gradient=half_gradient + self._held_half_gradient,
+        )
+
+
+class _Centred(Sensitivities):
+    """Sensitivities of centred scores, to go with a centred kernel matrix."""
+
+    def __init__(self, inner: Sensitivities) -> None:
+        self._inner = inner
+
+    def apply(self, M: FloatArray) -> FloatArray:
+        scores = self._inner.apply(M)
+        centred: FloatArray = scores - scores.mean()
+        return centred
+
+    def adjoint(self, v: FloatArray) -> FloatArray:
+        return self._inner.adjoint(v - v.mean())
+
+    def gram(self, F: FloatArray) -> FloatArray:
+        G = self._inner.gram(F)
+        means = G.mean(axis=0)
+        G -= means
+        G -= (means - means.mean())[:, None]
+        return G
+
+    def plus(self, other: Self) -> Self:
+        return type(self)(self._inner.plus(other._inner))
+
+
+def state_near(
+    problem: WholeProblem | RestrictedProblem, M: FloatArray, alpha: FloatArray
+) -> tuple[JointState, float]:
+    """An iterate with the given interior M and α and fitting multipliers; scale of the scores."""
+    halves, side = problem.halves, len(M)
+    here = problem.linearise(halves.join(alpha), M)
+    middle = float(np.median(here.scores))
+    spread = float(np.abs(here.scores - middle).max())
+    scale = max(float(np.abs(problem.dual.linear).max()), spread, 1e-12)
+    top = float(np.linalg.eigvalsh(here.half_gradient)[-1])
+    xi = max(1.1 * top, float(alpha.max()) * scale * len(alpha) / side)
+    state = JointState(
+        alpha=alpha,
+        M=M,
+        zl=np.full(len(alpha), scale),
+        zu=scale * float(alpha.max()) / (halves.upper - alpha),
+        S=xi * np.eye(side) - here.half_gradient,
+        nu=-middle,
+        xi=xi,
+    )
+    return state, scale
+
+
+def inwards(halves: Halves, w: FloatArray) -> FloatArray:
+    """Halves of w moved a twentieth of the way into their box."""
+    alpha: FloatArray = 0.9 * np.maximum(halves.sign * w[halves.sample], 0.0)
+    return alpha + 0.05 * halves.upper
+
+
+def neutral_alpha(problem: WholeProblem, K: FloatArray) -> FloatArray:
+    """Where to start without knowledge: half the box for samples with two halves.
+
+    With one half per sample w cannot vanish, and half the box is far too much when C is nearly
+    that of a hard margin: the maximiser of the dual along a balanced ray says how much is not.
+    """
+    dual, halves = problem.dual, problem.halves
+    if len(halves.sample) > halves.size:
+        return 0.5 * halves.upper
+    ray = dual.feasible(np.where(dual.linear > 0, dual.upper, dual.lower))
+    box = float(np.abs(ray).max())
+    ray = ray / box
+    peak = float(np.abs(ray).sum()) / max(1e-300, float(ray @ K @ ray))
+    cap = min(0.5 * box, np.sqrt(0.5 * box * peak), 100.0 * peak)
+    alpha: FloatArray = np.maximum(np.abs(ray[halves.sample]), 1e-3) * cap
+    return np.minimum(alpha, 0.9 * halves.upper)

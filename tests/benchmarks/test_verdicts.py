@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import balance
+import convergence
+import numpy as np
+import pytest
+import rank
+import sdp
+
+from tessella.svm import DualProblem, solve_dual
+
+GOOD = {"gap": 1e-7, "counts_svm": True, "n_svm": 12, "n_newton": 500}
+
+
+@pytest.mark.parametrize(
+    ("change", "ratio", "said"),
+    [
+        ({}, 1.0, "ok"),
+        ({"counts_svm": False, "n_newton": 40, "n_svm": 1}, 0.1, "ok"),
+        ({"gap": 2e-6}, 0.5, "missed: gap 2e-06"),
+        ({"n_svm": 13}, 0.5, "missed: 13 SVM solves"),
+        ({"counts_svm": False, "n_newton": 41}, 0.5, "missed: 41 Newton steps"),
+        ({"n_svm": 13}, 1.1, "missed: 13 SVM solves, slower"),
+        ({}, None, "missed: no ratio"),
+        ({"error": "x"}, 0.5, "failed"),
+    ],
+)
+def test_convergence(change, ratio, said):
+    assert convergence.verdict(GOOD | change, ratio, 1e-6) == said
+
+
+def test_thinned_history_keeps_both_ends():
+    history = tuple(range(5000))
+    kept = convergence.thinned(history, 100)
+    assert len(kept) <= 100
+    assert (kept[0], kept[-1]) == (0, 4999)
+    assert convergence.thinned(history[:7], 100) == list(range(7))
+
+
+def record(rows, **more):
+    return {"rows": rows, "whole": False, "auto": {}, "frank-wolfe": {}, **more}
+
+
+def test_sdp():
+    assert sdp.verdict(record(150), 1e6, "") == "–"
+    assert sdp.verdict(record(200), 1000.0, ">") == "ok"
+    assert sdp.verdict(record(200), 900.0, "") == "missed: 900 < 1000"
+    assert sdp.verdict(record(345), 5000.0, "~") == "ok (extrapolated)"
+    assert sdp.verdict(record(200, sdp={"error": "x"}), None, "") == "SDP failed"
+    assert sdp.verdict(record(200) | {"auto": {"error": "x"}}, None, "") == "failed: auto"
+
+
+def test_sdp_extrapolation_follows_the_power_law():
+    assert sdp.extrapolated({10: 99.0, 50: 3.0, 100: 3.0 * 2**5}, 200) == pytest.approx(3 * 4**5)
+
+
+def test_balance_names_the_winner():
+    records = [
+        {"balance": "none", "accuracy": 0.80, "gap": 1e-4},
+        {"balance": "unit", "accuracy": 0.85, "gap": 2e-3},
+        {"balance": "pointwise", "error": "x"},
+    ]
+    balance.judge(records, 1e-3)
+    assert records[0]["verdict"] == "missed: loses 0.05 to unit"
+    assert records[1]["verdict"] == "missed: gap 2e-03"
+    assert records[2]["verdict"] == "missed: failed"
+
+
+def test_pointwise_tries_longer_deltas():
+    assert balance.deltas("none", 24) == (0.1, 0.5, 2.0)
+    assert balance.deltas("pointwise", 24) == (0.1, 0.5, 2.0, 6.0, 24.0)
+    assert balance.deltas("pointwise", 2) == (0.1, 0.5, 2.0)  # n/4 and n are there already
+
+
+@pytest.mark.parametrize("r", [1, 3, 7])
+def test_random_parameter_has_its_rank_and_trace(r):
+    P = rank.random_parameter(7, r, np.random.default_rng(r))
+    assert np.linalg.matrix_rank(P) == r
+    assert np.trace(P) == pytest.approx(7)
+    assert np.linalg.eigvalsh(P)[0] > -1e-12
+
+
+def test_pair_steps_are_counted_to_the_rule():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    dual = DualProblem.classification(np.where(X.sum(1) > 0, 1.0, -1.0), 10.0)
+    K = np.exp(-((X[:, None] - X) ** 2).sum(2))
+    enough = solve_dual(K, dual, tol=1e-3).n_iter
+    steps = rank.fewest_pair_steps(K, dual, lambda s: s.gap <= 1e-3, enough)
+    assert 0 < steps <= enough
+    assert solve_dual(K, dual, tol=0.0, max_iter=steps).gap <= 1e-3
+    before = solve_dual(K, dual, tol=0.0, max_iter=steps - max(1, steps // 50))
+    assert before.gap > 1e-3
+
+
+def test_confidence_interval():
+    assert rank.half_width(np.array([4.0])) == 0.0
+    assert rank.half_width(np.array([1.0, 3.0])) == pytest.approx(12.706, rel=1e-3)

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import signal
+
+import numpy as np
+import pytest
+from reference.programs import kernel_learning
+from solvers.conftest import make_problem
+from solvers.test_frank_wolfe import assert_certified
+
+from tessella.kernels import PolynomialKernels, TessellatedKernels
+from tessella.problems import SaddlePoint
+from tessella.solvers import SolverStatus, choose_solver, frank_wolfe, joint, working_set
+from tessella.solvers._joint_problems import RestrictedProblem, WholeProblem
+from tessella.svm import DualProblem
+
+
+@pytest.fixture
+def tiny_sets(monkeypatch):
+    """Working sets of a few rows, so that small problems exercise every branch."""
+    import sys
+
+    solver = sys.modules["tessella.solvers.working_set"]
+    monkeypatch.setattr(solver, "_FIRST_ROWS", 12)
+    monkeypatch.setattr(solver, "_ROWS_PER_PARAM", 1)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_agrees_with_the_semidefinite_program(task, degree, tiny_sets):
+    problem = make_problem(task, degree=degree)
+    value, P = kernel_learning(problem.kernels, problem.dual)
+    result = working_set(problem, tol=1e-7)
+    assert result.status is SolverStatus.OPTIMAL
+    assert_certified(problem, result)
+    assert result.value == pytest.approx(value, rel=1e-5)
+    K, expected = problem.kernels.gram(result.P), problem.kernels.gram(P)
+    H = np.eye(len(K)) - 1.0 / len(K)
+    difference = np.linalg.norm(H @ (K - expected) @ H)
+    assert difference <= 1e-3 * np.linalg.norm(H @ expected @ H)
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0, 1e3])
+@pytest.mark.parametrize("n", [2, 8])
+def test_agrees_with_the_joint_method_in_few_svm_solves(task, n, C):
+    problem = make_problem(task, m=450, n=n, C=C, seed=n)
+    result = working_set(problem, tol=1e-6)
+    assert result.status is SolverStatus.OPTIMAL
+    assert result.n_svm <= 12
+    assert_certified(problem, result)
+    whole = joint(problem, tol=1e-6)
+    assert result.value == pytest.approx(whole.value, rel=3e-6)
+
+
+@pytest.mark.parametrize("monomials", ["x", "xz"])
+@pytest.mark.parametrize("balance", ["none", "unit", "pointwise"])
+def test_every_family(task, balance, monomials, tiny_sets):
+    problem = make_problem(task, m=100, n=2)
+    kernels = TessellatedKernels(1, 0.3, monomials, balance=balance)
+    other = SaddlePoint(kernels.bind(problem.kernels._X), problem.dual)
+    result = working_set(other, tol=1e-5)
+    assert result.status is SolverStatus.OPTIMAL
+    assert_certified(other, result)
+
+
+def test_polynomial_kernels(task, tiny_sets):
+    problem = make_problem(task, m=100)
+    poly = SaddlePoint(PolynomialKernels(2).bind(problem.kernels._X), problem.dual)
+    result = working_set(poly, tol=1e-6)
+    assert result.status is SolverStatus.OPTIMAL
+    assert_certified(poly, result)
+
+
+def test_a_working_set_that_is_too_small_grows(task, tiny_sets):
+    """Twelve rows cannot decide a matrix of side 22: the set must grow, and does."""
+    problem = make_problem(task, m=200, n=10, C=1.0)
+    result = working_set(problem, tol=1e-6)
+    assert result.status is SolverStatus.OPTIMAL
+    assert_certified(problem, result)
+
+
+def test_float32_storage_is_certified_in_float64(task):
+    problem = make_problem(task, m=350)
+    stored = TessellatedKernels(1, 0.3).bind(problem.kernels._X, dtype=np.float32)
+    result = working_set(SaddlePoint(stored, problem.dual), tol=1e-4)
+    assert result.status is SolverStatus.OPTIMAL
+    assert_certified(problem, result)
+
+
+def test_restriction_to_everything_is_the_whole_problem(task):
+    problem = make_problem(task, m=30)
+    rng = np.random.default_rng(0)
+    w = problem.dual.feasible(rng.standard_normal(30))
+    M = np.eye(problem.parameters.side)
+    whole = WholeProblem(problem).linearise(w, M)
+    rows = np.arange(30)
+    part = RestrictedProblem(problem, rows, w).linearise(w, M)
+    np.testing.assert_allclose(part.half_gradient, whole.half_gradient, atol=1e-12)
+    centred = part.scores - part.scores.mean()
+    np.testing.assert_allclose(centred, whole.scores, atol=1e-10)
+
+
+def test_restriction_sees_the_held_samples(task):
+    """Scores, gradient and sensitivities of some rows equal those of the whole at the same w."""
+    problem = make_problem(task, m=40)
+    rng = np.random.default_rng(1)
+    w = problem.dual.feasible(rng.standard_normal(40))
+    root = rng.standard_normal((6, 6))
+    M = root @ root.T
+    rows = np.array([1, 5, 8, 20, 33])
+    part = RestrictedProblem(problem, rows, w)
+    here = part.linearise(w[rows], M)
+    moments = problem.kernels.moments(w)
+    np.testing.assert_allclose(here.scores, moments.scores(M)[rows], rtol=1e-10)
+    np.testing.assert_allclose(here.half_gradient, 0.5 * moments.gradient, atol=1e-10)
+    N = rng.standard_normal((6, 6))
+    N = N + N.T
+    expected = moments.sensitivities(np.eye(6), rows)
+    np.testing.assert_allclose(here.sensitivities.apply(N), expected.apply(N), rtol=1e-9, atol=1e-9)
+    assert part.sum_w == pytest.approx(w[rows].sum(), abs=1e-10)
+
+
+def test_wide_tube_keeps_the_identity():
+    problem = SaddlePoint(
+        TessellatedKernels().bind(np.random.default_rng(0).random((12, 2))),
+        DualProblem.regression(np.linspace(-0.5, 0.5, 12), 1.0, 1.0),
+    )
+    result = working_set(problem)
+    assert result.status is SolverStatus.OPTIMAL
+    assert (np.eye(6) == result.P).all()
+    assert not result.w.any()
+
+
+def test_starts_from_a_given_point(task):
+    problem = make_problem(task, m=400)
+    whole = working_set(problem, tol=1e-5)
+    again = working_set(problem, tol=1e-5, P0=whole.P, w0=whole.w)
+    assert again.n_svm == 1
+    assert again.value == pytest.approx(whole.value, rel=2e-5)
+
+
+def test_limits_keep_the_best_pair(task):
+    problem = make_problem(task, m=400)
+    short = working_set(problem, tol=1e-9, max_iter=1)
+    assert short.status is SolverStatus.MAX_ITER
+    assert_certified(problem, short)
+    late = working_set(problem, tol=1e-12, time_limit=1e-9)
+    assert late.status is SolverStatus.TIME_LIMIT
+    assert_certified(problem, late)
+
+
+def test_ctrl_c_keeps_the_best_pair():
+    problem = make_problem("regression", m=400)
+
+    def interrupt(record):
+        if record.iteration == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    result = working_set(problem, tol=1e-12, callback=interrupt)
+    assert result.status is SolverStatus.INTERRUPTED
+    assert_certified(problem, result)
+
+
+def test_unreachable_tolerance_is_reported(task, tiny_sets):
+    result = working_set(make_problem(task, m=60), tol=1e-300)
+    assert result.status in (SolverStatus.STALLED, SolverStatus.MAX_ITER)
+    assert result.gap < 1e-7
+
+
+def test_history_counts(task):
+    result = working_set(make_problem(task, m=400), tol=1e-6)
+    last = result.history[-1]
+    assert last.n_svm == result.n_svm
+    assert last.n_newton > 0
+    values = [record.value for record in result.history]
+    assert values == sorted(values, reverse=True)
+
+
+def test_auto_chooses_by_size():
+    small = make_problem("classification")
+    assert choose_solver("auto", small) is joint
+    stored = SaddlePoint(TessellatedKernels().bind(small.kernels._X, dtype=np.float32), small.dual)
+    assert choose_solver("auto", stored) is working_set
+    assert choose_solver("auto", make_problem("classification", m=600)) is working_set
+    wide = make_problem("classification", m=20, n=15, degree=2)
+    assert choose_solver("auto", wide) is frank_wolfe
+    assert choose_solver("frank-wolfe", small) is frank_wolfe
