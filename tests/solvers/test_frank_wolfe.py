@@ -84,6 +84,39 @@ def test_open_loop_steps_converge_too(task):
     assert fixed.value == pytest.approx(exact.value, rel=2e-3)
 
 
+def test_pairwise_steps_agree_with_the_semidefinite_program(task):
+    problem = make_problem(task)
+    value, _ = kernel_learning(problem.kernels, problem.dual)
+    result = frank_wolfe(problem, tol=2e-6, max_iter=3000, step="pairwise")
+    assert result.status is SolverStatus.OPTIMAL
+    assert_certified(problem, result)
+    assert result.value == pytest.approx(value, rel=1e-5)
+
+
+def test_pairwise_steps_at_an_optimum_of_rank_two():
+    """Fewer iterations and far fewer SVMs than plain steps, though no better rate."""
+    problem = make_problem("regression", m=120, n=6, C=10.0)
+    pairwise = frank_wolfe(problem, tol=1e-4, max_iter=600, step="pairwise")
+    assert pairwise.status is SolverStatus.OPTIMAL
+    assert_certified(problem, pairwise)
+    assert np.trace(pairwise.P) == pytest.approx(14.0, rel=1e-12)
+    assert np.linalg.eigvalsh(pairwise.P)[0] >= -1e-12
+    plain = frank_wolfe(problem, tol=1e-4, max_iter=pairwise.n_iter)
+    assert plain.status is SolverStatus.MAX_ITER
+    assert plain.gap > 2e-4
+    assert pairwise.n_svm < 0.8 * plain.n_svm
+
+
+def test_pairwise_steps_move_weight_from_an_atom_of_p():
+    """From a P of low rank the first steps are plain; then the longest step is an atom's weight."""
+    problem = make_problem("regression", m=60, n=4, C=10.0, seed=2)
+    result = frank_wolfe(problem, tol=1e-12, max_iter=80, step="pairwise")
+    values = [record.value for record in result.history]
+    assert (np.diff(values) <= 0).all()
+    assert problem.parameters.contains(result.P, rtol=1e-12)
+    assert result.gap < 1e-2
+
+
 def test_resumed_run_reaches_the_same_optimum(task):
     problem = make_problem(task)
     whole = frank_wolfe(problem, tol=1e-5, max_iter=3000)

@@ -39,7 +39,8 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
     delta : float, default=0.5
         Margin of the integration box around the data scaled to [0, 1], when `kernels` is
         "tessellated".
-    solver : {"auto", "working-set", "joint", "frank-wolfe"}, default="auto"
+    solver : {"auto", "working-set", "joint", "frank-wolfe", "apd", "hybrid", "sdp"}, \
+            default="auto"
         Algorithm; "auto" chooses by the size of the problem. See :mod:`tessella.solvers`.
     tol : float, default=1e-3
         Certified relative gap at which to stop.

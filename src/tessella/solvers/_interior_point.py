@@ -13,7 +13,7 @@ Newton's method with Nesterov-Todd scaling W (W S W = M) eliminates everything b
     (K + J (W ⊗ W) Jᵀ + T) dw = rhs,    T⁻¹ = Σ over the halves of α (u - α) / (...)
 
 where row k of J says how the score of sample k answers to M. One Cholesky factorisation of the
-side of w per step, Mehrotra's predictor and corrector, two rounds of iterative refinement.
+side of w per step, Mehrotra's predictor and corrector, up to two rounds of iterative refinement.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from tessella.kernels import Sensitivities
 FloatArray = NDArray[np.float64]
 
 _STEP = 0.98
-_REFINEMENTS = 2
+# Rounds of iterative refinement by merit: rounding matters once little else is left.
+_REFINEMENTS = ((1e-3, 0), (1e-6, 1), (0.0, 2))
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,7 @@ class _NewtonSystem:
     def __init__(self, method: InteriorPoint) -> None:
         state, self._halves = method.state, method.problem.halves
         self._method = method
+        self._refinements = next(n for bound, n in _REFINEMENTS if method.merit >= bound)
         here = method._here
         self._K, self._J = here.K, here.sensitivities
         self._above = self._halves.upper - state.alpha
@@ -271,7 +273,7 @@ class _NewtonSystem:
 
     def _solve(self, rhs: FloatArray) -> FloatArray:
         solution: FloatArray = cho_solve(self._factor, rhs, check_finite=False)
-        for _ in range(_REFINEMENTS):
+        for _ in range(self._refinements):
             residual = rhs - self._apply(solution) - self._T * solution
             solution = solution + cho_solve(self._factor, residual, check_finite=False)
         return solution

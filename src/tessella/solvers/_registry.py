@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 from tessella.problems import SaddlePoint
 from tessella.solvers._result import SolverResult
 from tessella.solvers._run import Callback
+from tessella.solvers.apd import apd
 from tessella.solvers.frank_wolfe import frank_wolfe
+from tessella.solvers.hybrid import hybrid
 from tessella.solvers.joint import joint
+from tessella.solvers.sdp import sdp
 from tessella.solvers.working_set import working_set
 
 FloatArray = NDArray[np.float64]
@@ -36,8 +39,11 @@ class Solver(Protocol):
 
 
 SOLVERS: dict[str, Solver] = {
+    "apd": apd,
     "frank-wolfe": frank_wolfe,
+    "hybrid": hybrid,
     "joint": joint,
+    "sdp": sdp,
     "working-set": working_set,
 }
 

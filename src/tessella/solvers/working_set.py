@@ -16,7 +16,7 @@ from tessella.svm import DualSolution
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-_FIRST_ROWS = 300  # least size of the subsample and of the working set
+_FIRST_ROWS = 200  # least size of the subsample and of the working set
 _ROWS_PER_PARAM = 4  # ... and least number of rows per unit of n_P
 _MAX_ROWS = 6000  # most samples that move together: one step then takes about a second
 _MARGIN = 1.2  # working set over free samples
@@ -75,7 +75,7 @@ def working_set(
     -----
     Cost per round: one kernel matrix and one warm SVM on m samples, two certificates of
     O(m · support · n_P), and some fifteen Cholesky factorisations of the side of the working
-    set, which is 1.2 times the number of free samples (at least 300, at most 6,000). Holds one
+    set, which is 1.2 times the number of free samples (at least 200, at most 6,000). Holds one
     m × m matrix beyond the kernel set's own. When a round raises the value or hardly lowers the
     gap, the step is shortened and the working set doubled, up to all samples, where the round is
     the joint method itself.

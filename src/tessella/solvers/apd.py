@@ -1,0 +1,367 @@
+"""Accelerated primal-dual method: Algorithms 3 and 4 of the paper, with steps that converge."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigvalsh
+
+from tessella.kernels import BoundKernelSet
+from tessella.problems import SaddlePoint
+from tessella.solvers._result import SolverResult, SolverStatus
+from tessella.solvers._run import Callback, Run, StopRun, run_to_end
+from tessella.solvers.frank_wolfe import add_scaled
+from tessella.svm import DualStatus, solve_dual
+
+FloatArray = NDArray[np.float64]
+
+_SAFETY = 0.9  # of the largest step the convergence proof allows
+_GROWTH = 1.2  # of an accepted step, at most
+_CAUTION = 0.95  # of the step the last pair of points would have allowed: few are then rejected
+_SHRINK = 0.7  # of a rejected step, at least
+_MAX_REJECTIONS = 20
+_FIRST_CHECK = 20  # steps of an epoch before its average is worth an SVM
+_CHECK_SPACING = 0.5  # of the epoch so far, to the next check
+_RESTART = 0.25  # fall of the gap that earns a restart
+_SVM_TOL_MAX = 1e-3
+_SVM_TOL_MIN = 1e-12  # the SVM solver cannot always give more
+_ROUNDING = 1e-10  # gap below which a check without improvement means rounding has taken over
+
+
+def apd(
+    problem: SaddlePoint,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 2000,
+    time_limit: float | None = None,
+    P0: FloatArray | None = None,
+    w0: FloatArray | None = None,
+    safe_steps: bool = False,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Follow P and w at once by the accelerated primal-dual method.
+
+    One iteration takes a projected gradient step in P along an extrapolated gradient, then a
+    proximal step in w that keeps the whole quadratic:
+
+        P⁺ = project(P + σ S),    S = (1 + θ) D(w)/2 - θ D(w⁻)/2,    θ = σ⁻/σ
+        w⁺ = argmax κ(v) - ½ vᵀK(P⁺)v - (1/2τ) ‖v - w‖²_M
+
+    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - (n_P/2) λ_max(D(w))``. Stops
+    when the certified relative gap between the two, computed by `problem`, is at most `tol`.
+
+    Parameters
+    ----------
+    problem : SaddlePoint
+        Kernel set and SVM.
+    tol : float
+        Relative gap.
+    max_iter : int
+        Limit on iterations: every proximal step counts, rejected ones too, and every exact SVM of
+        a check.
+    time_limit : float, optional
+        Seconds; the best certified pair is returned when they are over.
+    P0, w0 : ndarray, optional
+        Where to start: a feasible P (identity by default) and a dual vector.
+    safe_steps : bool
+        Use the Euclidean norm of the paper and the constant steps that its theorem allows, without
+        restarts. They are far too short to be of use; they are here to be looked at.
+    n_jobs : int, optional
+        Threads.
+    callback : callable, optional
+        Called with each :class:`IterationRecord`; `step` is √(στ), or 0 for an exact SVM.
+
+    Returns
+    -------
+    SolverResult
+
+    Notes
+    -----
+    *Metric.* The theorem holds for any Bregman distance, and it bounds the coupling in that
+    distance's norm. The default here is M = K(I), because
+
+        ‖D(v) - D(w)‖_F ≤ ‖v - w‖_K(I) ‖v + w‖_K(I)
+
+    for all v and w: the Lipschitz constant of D/2 is the size of w, whatever m and n_P, where the
+    Euclidean norm pays for the largest eigenvalue of an ill-conditioned K(I). K(I) may be
+    singular; P, D, scores and certificate do not see the directions in its null space. In both
+    metrics the proximal step is an SVM dual in w itself, with the matrix K(P) + M/τ and the linear
+    term shifted by Mw/τ; the kink of regression stays ε|w|, and nothing has to be split.
+
+    *Steps.* σ = sω and τ = s/ω. With weights σ_k and constant ω the proof of convergence asks of
+    each step only s ‖D(w⁺) - D(w)‖_F / 2 ≤ ‖w⁺ - w‖_M, which is tested here; s may grow and
+    shrink freely in between. The step that the last two points would have allowed is the next
+    proposal.
+
+    *Restarts.* Now and then two exact warm SVM solves certify the weighted average of P since
+    the last restart and the current P. When the gap has fallen to a quarter the iteration starts
+    afresh from the better of the two, and ω moves to the ratio of the distances P and w have come.
+
+    The objective is not strongly concave in w for every P, so the modulus μ of the paper is zero
+    and its rate O(1/k²) is not claimed: what is proved is O(1/k) for averages.
+
+    Cost per iteration: one kernel matrix for a P of any rank, one warm SVM, one gradient of
+    O(m · support · n_P) and two eigenproblems of side n_P. Holds two m × m matrices beyond the
+    kernel set's own (one with safe steps).
+    """
+    P = problem.parameters.checked(P0)
+    run = ProximalRun(
+        "apd",
+        problem,
+        tol=tol,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        n_jobs=n_jobs,
+        callback=callback,
+    )
+    return run_to_end(run, lambda _: _solve(run, P, w0, safe_steps))
+
+
+def _solve(
+    run: ProximalRun, P: FloatArray, w0: FloatArray | None, safe_steps: bool
+) -> SolverStatus:
+    K = run.problem.kernels.gram(P, centred=True)
+    w = run.svm(K, P, w0, max(0.1 * run.tol, _SVM_TOL_MIN)).w
+    del K
+    run.record(P, w, step=0.0)
+    return AcceleratedStage(run, P, w, safe_steps=safe_steps).iterate()
+
+
+class ProximalRun(Run):
+    """A run that also solves SVMs whose linear term has been shifted by a proximal step."""
+
+    @property
+    def value(self) -> float:
+        """Best certified value so far."""
+        assert self._best is not None
+        return self._best[2].upper
+
+    def proximal_svm(
+        self, K: NDArray[Any], linear: FloatArray, w0: FloatArray, tol: float
+    ) -> FloatArray:
+        """Dual vector of the SVM with another linear term; counts and stops like :meth:`svm`."""
+        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        dual = replace(self.problem.dual, linear=linear)
+        solution = solve_dual(K, dual, w0=w0, tol=tol, time_limit=left, n_jobs=self._n_jobs)
+        self._n_svm += 1
+        self._svm_iter += solution.n_iter
+        if solution.status is DualStatus.TIME_LIMIT:
+            raise StopRun(SolverStatus.TIME_LIMIT)
+        if solution.status is DualStatus.INTERRUPTED:
+            raise StopRun(SolverStatus.INTERRUPTED)
+        return solution.w
+
+
+class _Metric(ABC):
+    """The matrix M of the norm in which w moves."""
+
+    @abstractmethod
+    def times(self, w: FloatArray) -> FloatArray:
+        """M w."""
+
+    @abstractmethod
+    def add_to(self, K: NDArray[Any], scale: float) -> None:
+        """``K += scale * M``."""
+
+
+class _KernelMetric(_Metric):
+    """M = K(I), the sum of all kernels of the set."""
+
+    def __init__(self, kernels: BoundKernelSet) -> None:
+        self._M = kernels.gram(np.eye(kernels.n_params), centred=True)
+
+    def times(self, w: FloatArray) -> FloatArray:
+        product: FloatArray = (self._M @ w.astype(self._M.dtype)).astype(np.float64)
+        return product
+
+    def add_to(self, K: NDArray[Any], scale: float) -> None:
+        add_scaled(K, self._M, scale)
+
+
+class _EuclideanMetric(_Metric):
+    """M = I, the choice of the paper."""
+
+    def times(self, w: FloatArray) -> FloatArray:
+        return w
+
+    def add_to(self, K: NDArray[Any], scale: float) -> None:
+        K.flat[:: len(K) + 1] += K.dtype.type(scale)
+
+
+@dataclass(frozen=True)
+class _Iterate:
+    """A pair with the half gradient D(w)/2 and M w."""
+
+    P: FloatArray
+    w: FloatArray
+    half_gradient: FloatArray
+    Mw: FloatArray
+
+    @property
+    def size(self) -> float:
+        """‖w‖_M."""
+        return _root(float(self.w @ self.Mw))
+
+
+class _Average:
+    """Weighted averages of P and w over the iterates of an epoch."""
+
+    def __init__(self, side: int, m: int) -> None:
+        self._P, self._w, self._weight = np.zeros((side, side)), np.zeros(m), 0.0
+        self.count = 0
+
+    def add(self, iterate: _Iterate, weight: float) -> None:
+        self._P += weight * iterate.P
+        self._w += weight * iterate.w
+        self._weight += weight
+        self.count += 1
+
+    @property
+    def pair(self) -> tuple[FloatArray, FloatArray]:
+        return self._P / self._weight, self._w / self._weight
+
+
+class AcceleratedStage:
+    """The iteration from a certified pair; call :meth:`iterate`.
+
+    Parameters
+    ----------
+    run : ProximalRun
+        Takes the records; must hold a certified pair already.
+    P, w : ndarray
+        Where to start.
+    safe_steps : bool
+        As for :func:`apd`.
+    """
+
+    def __init__(
+        self, run: ProximalRun, P: FloatArray, w: FloatArray, *, safe_steps: bool = False
+    ) -> None:
+        self._run = run
+        self._problem = run.problem
+        self._safe = safe_steps
+        kernels = run.problem.kernels
+        self._metric: _Metric = _EuclideanMetric() if safe_steps else _KernelMetric(kernels)
+        self._K = kernels.gram(P, centred=True)
+        self._here = self._at(P, w, run.problem.at(w).gradient)
+        if safe_steps:
+            self._step, self._balance = _safe_steps(run.problem)
+        else:
+            size = max(self._here.size, np.finfo(float).tiny)
+            self._step, self._balance = 1.0 / size, run.problem.parameters.side / size
+        self._start_epoch()
+
+    def _at(self, P: FloatArray, w: FloatArray, gradient: FloatArray) -> _Iterate:
+        return _Iterate(P, w, 0.5 * gradient, self._metric.times(w))
+
+    def _start_epoch(self) -> None:
+        self._previous = self._epoch_start = self._here
+        self._allowed = np.inf
+        self._average = _Average(len(self._here.P), len(self._here.w))
+        self._next_check = _FIRST_CHECK
+        self._epoch_gap = self._run.gap
+
+    def iterate(self) -> SolverStatus:
+        """Iterate until the run is over."""
+        while self._advance():
+            if self._average.count >= self._next_check and not self._check():
+                break
+        return SolverStatus.STALLED
+
+    def _advance(self) -> bool:
+        """One accepted step; False when it changed nothing."""
+        here, last_sigma = self._here, self._step * self._balance
+        step = self._proposal()
+        for _ in range(_MAX_REJECTIONS):
+            there = self._trial(step, last_sigma)
+            moved = _root(float((there.w - here.w) @ (there.Mw - here.Mw)))
+            turned = float(np.linalg.norm(there.half_gradient - here.half_gradient))
+            self._allowed = _SAFETY * moved / turned if turned > 0.0 else np.inf
+            if self._safe or step <= self._allowed:
+                break
+            step = min(_SHRINK * step, _CAUTION * self._allowed)
+            if step == 0.0:
+                return False
+        self._previous, self._here, self._step = here, there, step
+        self._average.add(there, step)
+        return bool((there.P != here.P).any() or (there.w != here.w).any())
+
+    def _proposal(self) -> float:
+        if self._safe:
+            return self._step
+        return min(_GROWTH * self._step, _CAUTION * self._allowed)
+
+    def _trial(self, step: float, last_sigma: float) -> _Iterate:
+        """The pair that a step of length √(στ) leads to, certified on the way."""
+        here = self._here
+        sigma, tau = step * self._balance, step / self._balance
+        theta = last_sigma / sigma
+        S = here.half_gradient + theta * (here.half_gradient - self._previous.half_gradient)
+        P = self._problem.parameters.project(here.P + sigma * S)
+        self._problem.kernels.gram(P, centred=True, out=self._K)
+        self._metric.add_to(self._K, 1.0 / tau)
+        value = abs(self._run.value)
+        # The proximal problem's value exceeds ours by about ‖w‖²/2τ: the same absolute accuracy.
+        tol = self._svm_tol() * value / (value + 0.5 * here.size**2 / tau)
+        linear = self._problem.dual.linear + here.Mw / tau
+        w = self._run.proximal_svm(self._K, linear, here.w, max(_SVM_TOL_MIN, tol))
+        return self._at(P, w, self._run.record(P, w, step).gradient)
+
+    def _svm_tol(self) -> float:
+        return max(_SVM_TOL_MIN, min(_SVM_TOL_MAX, 0.1 * self._run.gap))
+
+    def _check(self) -> bool:
+        """Certify average and last P by exact SVMs and restart if it pays; False at rounding."""
+        before = self._run.gap
+        mean_P, mean_w = self._average.pair
+        pairs = [self._exact(mean_P, mean_w), self._exact(self._here.P, self._here.w)]
+        self._next_check += max(_FIRST_CHECK, int(_CHECK_SPACING * self._average.count))
+        gap = self._run.gap
+        if not self._safe and gap <= _RESTART * self._epoch_gap:
+            self._rebalance(mean_P, mean_w)
+            self._here = min(pairs, key=lambda pair: pair[0])[1]
+            self._start_epoch()
+        return gap > _ROUNDING or gap < before
+
+    def _exact(self, P: FloatArray, w0: FloatArray) -> tuple[float, _Iterate]:
+        """The SVM of P itself: its certified gap, and the pair."""
+        self._problem.kernels.gram(P, centred=True, out=self._K)
+        w = self._run.svm(self._K, P, w0, self._svm_tol()).w
+        point = self._run.record(P, w, step=0.0)
+        return point.certificate(P).gap, self._at(P, w, point.gradient)
+
+    def _rebalance(self, P: FloatArray, w: FloatArray) -> None:
+        """Move ω half way, in logarithms, to the ratio of the ways that P and w have come."""
+        start = self._epoch_start
+        change = w - start.w
+        way_P = float(np.linalg.norm(P - start.P))
+        way_w = _root(float(change @ self._metric.times(change)))
+        if way_P > 0.0 and way_w > 0.0:
+            self._balance = float(np.sqrt(self._balance * way_P / way_w))
+
+
+def _safe_steps(problem: SaddlePoint) -> tuple[float, float]:
+    """√(στ) and √(σ/τ) of the paper's theorem with bounds that hold for every P and w.
+
+    L_aa = n_P ‖K(I)‖ because K(P) ≤ λ_max(P) K(I), and L_aP = ‖box‖ ‖K(I)‖, which is
+    C √m ‖K(I)‖ when all samples weigh the same.
+    """
+    side, dual = problem.parameters.side, problem.dual
+    K = problem.kernels.gram(np.eye(side), centred=True)
+    norm = float(eigvalsh(K, subset_by_index=[len(K) - 1, len(K) - 1])[0])
+    box = float(np.linalg.norm(np.maximum(dual.upper, -dual.lower)))
+    tiny = np.finfo(float).tiny
+    L_aa, L_aP = max(side * norm, tiny), max(box * norm, tiny)
+    tau, sigma = 1.0 / (3.0 * L_aa), L_aa / (2.0 * L_aP**2)
+    return float(np.sqrt(sigma * tau)), float(np.sqrt(sigma / tau))
+
+
+def _root(square: float) -> float:
+    """Root of a square that rounding may have made negative."""
+    return float(np.sqrt(max(0.0, square)))

@@ -1,0 +1,289 @@
+"""The whole problem as one semidefinite program, for reference on small samples."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tessella.backend import format_bytes
+from tessella.kernels import BoundKernelSet
+from tessella.problems import SaddlePoint
+from tessella.solvers._result import SolverResult, SolverStatus
+from tessella.solvers._run import Callback, Run, run_to_end
+from tessella.svm import DualProblem
+
+FloatArray = NDArray[np.float64]
+
+_MAX_BYTES = 8 * 2**30
+_MAX_ROWS = 1000
+_BYTES_PER_COEFFICIENT = 56  # the dense map, its sparse form, Clarabel's copy, its KKT matrix
+_BYTES_PER_HESSIAN_ENTRY = 110  # KKT matrix and factor with their indices and fill: measured
+_TIGHTEST = 1e-10  # what Clarabel is asked for at the most; it often settles for less
+_SVM_TOL = 1e-9
+
+
+def sdp(
+    problem: SaddlePoint,
+    *,
+    tol: float = 1e-5,
+    max_iter: int = 200,
+    time_limit: float | None = None,
+    P0: FloatArray | None = None,
+    w0: FloatArray | None = None,
+    max_rows: int = _MAX_ROWS,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Solve the semidefinite program of Lanckriet et al. and Colbert and Peet with Clarabel.
+
+        minimise ½t + Σ upper ξ⁺ + |lower| ξ⁻    over P ⪰ 0, trace P = n_P, u, b, t, ξ ≥ 0
+        subject to  ξ⁺ ≥ r - ε,  ξ⁻ ≥ -r - ε,  r = linear - u - b,   [K(P) u; uᵀ t] ⪰ 0
+
+    A reference for small problems; :func:`joint` solves the same problem thousands of times
+    faster. Needs the extra ``sdp``.
+
+    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``, of which the above is the inner dual written out.
+    The value is that of an exact SVM for the P that Clarabel returns, made feasible. Dual bound:
+    ``κ(w) - (n_P/2) λ_max(D(w))``, the better one of that SVM's w and of Clarabel's multipliers.
+    The status is OPTIMAL when the certified relative gap between the two, computed by `problem`,
+    is at most `tol`, whatever Clarabel says of itself.
+
+    Parameters
+    ----------
+    problem : SaddlePoint
+        Kernel set and SVM. The kernel set should be bound in float64.
+    tol : float
+        Relative gap. Clarabel is asked for a thousandth of it, as far as it can.
+    max_iter : int
+        Limit on Clarabel's iterations.
+    time_limit : float, optional
+        Seconds, passed on to Clarabel; building the program is not interrupted, nor is Clarabel
+        by Ctrl-C before it returns.
+    P0, w0 : ndarray, optional
+        Only the pair that the run starts its history with; an interior point method has no use
+        for it.
+    max_rows : int
+        Refuse more rows than this.
+    n_jobs : int, optional
+        Threads of the SVM solves.
+    callback : callable, optional
+        Called with the two records, start and end.
+
+    Returns
+    -------
+    SolverResult
+        ``history`` has two records.
+
+    Raises
+    ------
+    ImportError
+        Without Clarabel.
+    ValueError
+        When the sample is too large for the estimated memory, or for `max_rows`.
+
+    Notes
+    -----
+    With N = (m+1)(m+2)/2, Clarabel factorises a dense block of side N in every iteration: O(m⁶)
+    operations and O(m⁴) bytes, 20 to 40 iterations. 8 GiB hold about m = 155.
+    """
+    P = problem.parameters.checked(P0)
+    clarabel = _clarabel()
+    _refuse_large(problem.kernels, max_rows)
+    run = _BoundedRun(
+        "sdp",
+        problem,
+        tol=tol,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        n_jobs=n_jobs,
+        callback=callback,
+    )
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+
+    def body(_: Run) -> SolverStatus:
+        start = run.svm(problem.kernels.gram(P, centred=True), P, w0, 0.1 * tol).w
+        run.record(P, start, step=0.0)
+        return _solve(run, clarabel, max_iter, deadline)
+
+    return run_to_end(run, body)
+
+
+def memory_estimate(n_samples: int, n_params: int) -> int:
+    """Bytes that :func:`sdp` takes for so many rows and such a side of P."""
+    triangle = n_samples * (n_samples + 1) // 2
+    side = triangle + n_samples + 1
+    coefficients = triangle * (n_params * (n_params + 1) // 2)
+    return _BYTES_PER_COEFFICIENT * coefficients + _BYTES_PER_HESSIAN_ENTRY * side**2 // 2
+
+
+def _refuse_large(kernels: BoundKernelSet, max_rows: int) -> None:
+    m, needed = kernels.n_samples, memory_estimate(kernels.n_samples, kernels.n_params)
+    remedy = "Use the solver 'joint', or fewer rows"
+    if m > max_rows:
+        raise ValueError(
+            f"The semidefinite program has {m} rows, more than max_rows={max_rows}, and would "
+            f"take about {format_bytes(needed)}. {remedy}, or raise max_rows."
+        )
+    # A raised max_rows says that the caller knows; the default leaves the decision to us.
+    if needed > _MAX_BYTES and max_rows <= _MAX_ROWS:
+        raise ValueError(
+            f"The semidefinite program for {m} rows and n_params={kernels.n_params} would take "
+            f"about {format_bytes(needed)}, more than {format_bytes(_MAX_BYTES)}. {remedy}, or "
+            f"raise max_rows above {_MAX_ROWS} to try nevertheless."
+        )
+
+
+def _clarabel() -> Any:
+    try:
+        return importlib.import_module("clarabel")
+    except ImportError as error:
+        raise ImportError(
+            "The solver 'sdp' needs Clarabel: python -m pip install 'tessella[sdp]'"
+        ) from error
+
+
+class _BoundedRun(Run):
+    """A run whose lower bound may come from a w that belongs to no recorded pair."""
+
+    def add_bound(self, w: FloatArray) -> None:
+        """Use the lower bound that w proves, made feasible, if it is the best."""
+        self._bound = max(self._bound, self.problem.at(w).lower)
+
+
+def _solve(run: _BoundedRun, clarabel: Any, max_iter: int, deadline: float | None) -> SolverStatus:
+    problem = run.problem
+    program = _Program(problem.kernels, problem.dual)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_iter = max_iter
+    accuracy = max(_TIGHTEST, 1e-3 * run.tol)
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = accuracy
+    if deadline is not None:
+        settings.time_limit = max(0.0, deadline - time.monotonic())
+    answer = program.solve(clarabel, settings)
+    if not (np.isfinite(answer.x).all() and np.isfinite(answer.z).all()):
+        return SolverStatus.STALLED  # a numerical failure: the starting pair is all there is
+    P = problem.parameters.project(program.matrix(answer.x))
+    multipliers = program.dual_vector(answer.z)
+    # An error δ of the value is one of √δ in P, and the SVM's w feels it to first order where
+    # the top eigenvalue of D is double: the bound is better proved by Clarabel's own w.
+    run.add_bound(multipliers)
+    K = problem.kernels.gram(P, centred=True)
+    w = run.svm(K, P, multipliers, max(1e-12, min(_SVM_TOL, 0.1 * run.tol))).w
+    run.record(P, w, step=1.0)
+    return {
+        "MaxIterations": SolverStatus.MAX_ITER,
+        "MaxTime": SolverStatus.TIME_LIMIT,
+    }.get(str(answer.status), SolverStatus.STALLED)
+
+
+class _Program:
+    """The program in Clarabel's form: minimise q·x with b - A x in a product of cones.
+
+    x stacks the triangle of P, u, t, b, ξ⁺ and ξ⁻. Triangles are those of Clarabel: upper, column
+    by column, entries off the diagonal times √2, which keeps inner products.
+    """
+
+    def __init__(self, kernels: BoundKernelSet, dual: DualProblem) -> None:
+        self._side, self._m = kernels.n_params, kernels.n_samples
+        self._i, self._j = _triangle(self._side)
+        # In these units the kernel matrix and the objective have entries of size one.
+        self._unit = max(float(np.mean(kernels.diag(np.eye(self._side)))), np.finfo(float).tiny)
+        self._up, self._down = np.flatnonzero(dual.upper > 0), np.flatnonzero(dual.lower < 0)
+        self.q = self._objective(dual)
+        self.A, self.b = self._constraints(kernels, dual)
+
+    def _objective(self, dual: DualProblem) -> FloatArray:
+        weights = np.concatenate([dual.upper[self._up], -dual.lower[self._down]])
+        self._scale = max(float(weights.max(initial=0.0)), np.finfo(float).tiny)
+        before = np.zeros(len(self._i) + self._m)
+        q = np.concatenate([before, [0.5 / self._unit, 0.0], weights])
+        scaled: FloatArray = q / self._scale
+        return scaled
+
+    def _constraints(self, kernels: BoundKernelSet, dual: DualProblem) -> tuple[Any, FloatArray]:
+        """Rows of the cones, in the order of :meth:`_cones`, and their right-hand side."""
+        m, size = self._m, len(self._i)
+        up, down = self._up, self._down
+        n_slack = len(up) + len(down)
+        eye = sparse.identity(m, format="csr")
+        trace = sparse.csr_array((self._i == self._j).astype(np.float64)[None, :])
+        slack = sparse.identity(n_slack)
+        ones = np.concatenate([-np.ones(len(up)), np.ones(len(down))])[:, None]
+        selected = sparse.vstack([-eye[up], eye[down]])
+        linear_map = sparse.csr_array(-_kernel_map(kernels, self._i, self._j) / self._unit)
+        # columns:  P              u                    t     b     slacks
+        rows = [
+            [trace, _zeros(1, m), _zeros(1, 1), _zeros(1, 1), _zeros(1, n_slack)],
+            [_zeros(n_slack, size), None, None, None, -slack],
+            [None, selected, None, sparse.csr_array(ones), -slack],
+            [-sparse.identity(size), None, None, None, None],
+            [linear_map, None, None, None, None],
+            [None, -np.sqrt(2.0) * eye, None, None, None],
+            [None, None, sparse.csr_array([[-1.0]]), None, None],
+        ]
+        edges = np.concatenate(
+            [(dual.epsilon - dual.linear)[up], (dual.epsilon + dual.linear)[down]]
+        )
+        b = np.concatenate([[self._side], np.zeros(n_slack), edges])
+        A = sparse.csc_matrix(sparse.bmat(rows))
+        return A, np.concatenate([b, np.zeros(A.shape[0] - len(b))])
+
+    def _cones(self, clarabel: Any) -> list[Any]:
+        return [
+            clarabel.ZeroConeT(1),
+            clarabel.NonnegativeConeT(2 * (len(self._up) + len(self._down))),
+            clarabel.PSDTriangleConeT(self._side),
+            clarabel.PSDTriangleConeT(self._m + 1),
+        ]
+
+    def solve(self, clarabel: Any, settings: Any) -> Any:
+        """Clarabel's answer."""
+        quadratic = sparse.csc_matrix((len(self.q), len(self.q)))
+        cones = self._cones(clarabel)
+        return clarabel.DefaultSolver(quadratic, self.q, self.A, self.b, cones, settings).solve()
+
+    def matrix(self, x: Any) -> FloatArray:
+        """P of an answer."""
+        triangle = np.asarray(x, dtype=np.float64)[: len(self._i)]
+        P = np.zeros((self._side, self._side))
+        P[self._i, self._j] = triangle / np.where(self._i == self._j, 1.0, np.sqrt(2.0))
+        P[self._j, self._i] = P[self._i, self._j]
+        return P
+
+    def dual_vector(self, z: Any) -> FloatArray:
+        """The w of an answer: the multipliers of the losses."""
+        n_up, n_down = len(self._up), len(self._down)
+        first = 1 + n_up + n_down
+        alpha = self._scale * np.asarray(z, dtype=np.float64)[first : first + n_up + n_down]
+        w = np.zeros(self._m)
+        w[self._up] += alpha[:n_up]
+        w[self._down] -= alpha[n_up:]
+        return w
+
+
+def _triangle(side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Row and column of each entry of the upper triangle, column by column."""
+    column, row = np.tril_indices(side)
+    return row, column
+
+
+def _kernel_map(kernels: BoundKernelSet, i: NDArray[np.intp], j: NDArray[np.intp]) -> FloatArray:
+    """The map from the triangle of P to the triangle of K(P), one column per entry of P."""
+    rows, columns = _triangle(kernels.n_samples)
+    row_scale = np.where(rows == columns, 1.0, np.sqrt(2.0))
+    result = np.empty((len(rows), len(i)))
+    for k, (a, b) in enumerate(zip(i, j, strict=True)):
+        unit = np.zeros((kernels.n_params, kernels.n_params))
+        unit[a, b] = unit[b, a] = 1.0 if a == b else np.sqrt(0.5)
+        result[:, k] = row_scale * kernels.gram(unit)[rows, columns]
+    return result
+
+
+def _zeros(rows: int, columns: int) -> Any:
+    return sparse.csr_array((rows, columns))
