@@ -247,9 +247,19 @@ class DualSolver {
     return true;
   }
 
-  // Below the resolution of double precision steps go on for ever and change nothing: neither
-  // the objective, which every step should raise, nor the gap, over several passes.
+  // Below the resolution of double precision steps go on for ever and change nothing: the
+  // optimality conditions hold up to the rounding of the gradient itself, or neither the
+  // objective, which every step should raise, nor the gap has moved over many passes.
   bool at_rounding_floor() {
+    double reach = 0.0, largest = 0.0, target = 0.0;
+    for (std::size_t k = 0; k < size_; ++k) {
+      const double root = std::sqrt(std::max(diagonal_[k], 0.0));
+      largest = std::max(largest, root);
+      reach += root * std::fabs(w_[k]);
+      target = std::max(target, std::fabs(problem_.linear[k]));
+    }
+    const double noise = std::numeric_limits<double>::epsilon() * (target + largest * reach);
+    if (violation() <= noise) return true;
     const bool raised = objective_ > best_objective_ + 1e-15 * std::fabs(objective_);
     const bool narrowed = gap_ < 0.99 * best_gap_;
     best_objective_ = std::max(best_objective_, objective_);
