@@ -1,4 +1,44 @@
-"""Algorithms for the saddle point, one a file, and the one result they all return."""
+"""Algorithms for the saddle point, one a file, and the one result they all return.
+
+==============  ==================================================================================
+working-set     An exact SVM on all samples, then the joint method on P and the samples that are
+                free or nearly so. The default beyond 500 rows: a few SVM solves, whatever the gap.
+joint           One interior point iteration over all samples and P together: O(m³) a step, some
+                15 to 35 steps, hardly dependent on the data. The default up to 500 rows.
+frank-wolfe     The paper's Algorithm 2. Cheap steps, a gap that falls like 1/k: good for a coarse
+                answer, and the only choice for very large n_P.
+apd, hybrid     The accelerated primal-dual method of the paper's appendix with adaptive steps and
+                restarts, alone or after Frank-Wolfe. Reaches small gaps with first-order steps.
+sdp             The semidefinite program, by Clarabel: the ground truth for some hundred rows.
+==============  ==================================================================================
+
+SVM solves to a certified relative gap of 1e-6 (Newton steps for joint; a dash where 20 s were not
+enough), degree 1, C and delta by cross-validation, from ``benchmarks/convergence.py``:
+
+==============  =====  ====  ===========  =====  ===========  =====  ======
+set             rows   n_P   working-set  joint  frank-wolfe  apd    hybrid
+==============  =====  ====  ===========  =====  ===========  =====  ======
+cancer_wbc      683    20    2            27     512          208    277
+pima            768    18    2            22     4188         101    89
+abalone         3000   18    2            -      -            74     51
+hill_valley     1212   202   5            28     -            82     181
+transfusion     748    10    3            17     -            51     33
+shill_bidding   3000   20    5            -      -            182    269
+german_numer    1000   50    5            16     -            56     -
+fourclass       862    6     3            16     5            46     21
+gas_turbine     3000   20    3            18     -            72     -
+airfoil         1503   12    3            18     6            47     25
+ccpp            3000   10    3            21     -            60     35
+cadata          3000   18    3            20     -            78     131
+space_ga        3000   14    4            21     -            52     42
+boston          506    28    4            18     -            753    776
+==============  =====  ====  ===========  =====  ===========  =====  ======
+
+What was tried and not kept: second-order steps on the derivative of the SVM's value alone, which
+do not see samples change sides and need long line searches (30 solves and more on Abalone, German
+credit and Hill Valley), and a span of leading eigenvectors instead of all of P, which was slower
+than the full matrix wherever that was affordable.
+"""
 
 from tessella.solvers._progress import TablePrinter
 from tessella.solvers._registry import SOLVERS, check_solver, choose_solver

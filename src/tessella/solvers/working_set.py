@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.backend import limit_blas
 from tessella.problems import SaddlePoint
 from tessella.solvers._interior_point import InteriorPoint
 from tessella.solvers._joint_problems import RestrictedProblem, inwards, state_near
@@ -63,7 +64,7 @@ def working_set(
     P0, w0 : ndarray, optional
         Where to start instead of the subsample: a feasible P and a dual vector.
     n_jobs : int, optional
-        Threads of the SVM.
+        Threads.
     callback : callable, optional
         Called with each :class:`IterationRecord`.
 
@@ -90,14 +91,17 @@ def working_set(
         n_jobs=n_jobs,
         callback=callback,
     )
-    return run_to_end(run, lambda run: _WorkingSet(run, P0, w0).iterate())
+    return run_to_end(run, lambda run: _WorkingSet(run, P0, w0, n_jobs).iterate())
 
 
 class _WorkingSet:
     """State of one run: P, the dual vector w, and the size of the next working set."""
 
-    def __init__(self, run: Run, P0: FloatArray | None, w0: FloatArray | None) -> None:
+    def __init__(
+        self, run: Run, P0: FloatArray | None, w0: FloatArray | None, n_jobs: int | None
+    ) -> None:
         self._run = run
+        self._n_jobs = n_jobs
         self._problem = run.problem
         self._dual = run.problem.dual
         self._least_rows = max(_FIRST_ROWS, _ROWS_PER_PARAM * run.problem.parameters.side)
@@ -115,7 +119,8 @@ class _WorkingSet:
         sample = SaddlePoint(
             self._problem.kernels.restrict(rows), self._dual.restrict(rows, m / count)
         )
-        P: FloatArray = 0.98 * joint(sample, tol=_FIRST_TOL).P + 0.02 * centre
+        with limit_blas(self._n_jobs, count):
+            P: FloatArray = 0.98 * joint(sample, tol=_FIRST_TOL).P + 0.02 * centre
         return P
 
     def iterate(self) -> SolverStatus:
@@ -155,8 +160,9 @@ class _WorkingSet:
         restricted = RestrictedProblem(self._problem, rows, svm.w)
         centre = self._problem.parameters.centre
         alpha = inwards(restricted.halves, svm.w[rows])
-        start = state_near(restricted, 0.9 * self._P + 0.1 * centre, alpha)
-        M, alpha = self._minimise(InteriorPoint(restricted, *start), tol)
+        with limit_blas(self._n_jobs, len(rows)):
+            start = state_near(restricted, 0.9 * self._P + 0.1 * centre, alpha)
+            M, alpha = self._minimise(InteriorPoint(restricted, *start), tol)
         upper = restricted.halves.upper
         alpha = np.where(alpha < _SNAP * upper, 0.0, alpha)
         alpha = np.where(alpha > (1 - _SNAP) * upper, upper, alpha)
