@@ -19,7 +19,9 @@ Rows = NDArray[np.intp]
 
 _FIRST_ROWS = 200  # least size of the subsample and of the working set
 _ROWS_PER_PARAM = 4  # ... and least number of rows per unit of n_P
+_USUAL_ROWS = 800  # size that decides P well enough at first, however many samples are free
 _MAX_ROWS = 6000  # most samples that move together: one step then takes about a second
+_POOR = 0.2  # part of the gap left after a round that calls for a larger set
 _MARGIN = 1.2  # working set over free samples
 _FIRST_TOL = 1e-2  # of the subsample: its sampling error is larger
 _MAX_NEWTON = 60
@@ -76,10 +78,12 @@ def working_set(
     -----
     Cost per round: one kernel matrix and one warm SVM on m samples, two certificates of
     O(m · support · n_P), and some fifteen Cholesky factorisations of the side of the working
-    set, which is 1.2 times the number of free samples (at least 200, at most 6,000). Holds one
-    m × m matrix beyond the kernel set's own. When a round raises the value or hardly lowers the
-    gap, the step is shortened and the working set doubled, up to all samples, where the round is
-    the joint method itself.
+    set. That is 1.2 times the number of free samples, at least 200 (or 4 n_P) and at first at most
+    800: P has few degrees of freedom, and a random part of the free samples decides it well
+    enough until the gap is small. Holds one m × m matrix beyond the kernel set's own. When a
+    round raises the value, the step is shortened; then, and when a round leaves more than a
+    fifth of the gap, the working set is doubled, up to 6,000 samples or all of them, where the
+    round is the joint method itself.
     """
     P0 = None if P0 is None else problem.parameters.checked(P0)
     run = Run(
@@ -104,7 +108,9 @@ class _WorkingSet:
         self._n_jobs = n_jobs
         self._problem = run.problem
         self._dual = run.problem.dual
+        self._rng = np.random.default_rng(0)
         self._least_rows = max(_FIRST_ROWS, _ROWS_PER_PARAM * run.problem.parameters.side)
+        self._most_rows = max(_USUAL_ROWS, self._least_rows)
         self._P = self._guess() if P0 is None else P0
         self._w = w0
         self._K: NDArray[np.floating] | None = None
@@ -115,7 +121,7 @@ class _WorkingSet:
         count = self._least_rows
         if count >= m or not self._dual.kappa_rises():
             return centre
-        rows = np.sort(np.random.default_rng(0).permutation(m)[:count])
+        rows = np.sort(self._rng.permutation(m)[:count])
         sample = SaddlePoint(
             self._problem.kernels.restrict(rows), self._dual.restrict(rows, m / count)
         )
@@ -136,10 +142,11 @@ class _WorkingSet:
                 step *= _SHRINK
                 self._P = start + step * (target - start)
                 svm = self._solve_svm(step)
-            if step < 1.0 or run.gap > 0.5 * gap:
-                if self._least_rows >= 2 * self._dual.size:
+            if step < 1.0 or run.gap > _POOR * gap:
+                if self._least_rows >= 4 * self._dual.size:
                     return SolverStatus.STALLED
                 self._least_rows *= 2
+                self._most_rows *= 2
 
     def _svm_tol(self) -> float:
         """A small part of the gap we stand at: the SVM must not decide the outer gap."""
@@ -188,7 +195,7 @@ class _WorkingSet:
         return M, alpha
 
     def _choose_rows(self, svm: DualSolution) -> Rows:
-        """Free samples and those nearest to becoming free."""
+        """Free samples and those nearest to becoming free; a random part of them if too many."""
         dual, w = self._dual, svm.w
         residual = svm.gradient - svm.intercept
         distance = np.full(dual.size, np.inf)
@@ -197,5 +204,6 @@ class _WorkingSet:
         distance[down] = np.minimum(distance, np.abs(residual + dual.epsilon))[down]
         free = (w != 0.0) & (w > dual.lower) & (w < dual.upper)
         count = max(self._least_rows, int(_MARGIN * free.sum()))
-        order = np.argsort(np.where(free, -1.0, distance), kind="stable")
-        return np.sort(order[: min(count, _MAX_ROWS)])
+        first = np.where(free, -1.0 - self._rng.random(dual.size), distance)
+        order = np.argsort(first, kind="stable")
+        return np.sort(order[: min(count, self._most_rows, _MAX_ROWS)])
