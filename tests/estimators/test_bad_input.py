@@ -1,0 +1,178 @@
+"""Every kind of bad input gets an error that names the value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import tessella.estimators._base as base
+from tessella import (
+    LearnedKernelSVC,
+    LearnedKernelSVR,
+)
+
+# ---- bad input
+
+
+def bad(case, X=None, y=None, **kwargs):
+    model, X0, y0 = case
+    return clone(model).fit(X0 if X is None else X, y0 if y is None else y, **kwargs)
+
+
+def test_nan_and_infinity(case):
+    X = case[1].copy()
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        bad(case, X=X)
+    X[3, 1] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        bad(case, X=X)
+
+
+def test_one_class(circles):
+    with pytest.raises(ValueError, match="one class only: 1"):
+        LearnedKernelSVC().fit(circles[0], np.ones(len(circles[0]), dtype=int))
+
+
+def test_class_that_only_zero_weights_have(circles):
+    X, y = circles
+    with pytest.raises(ValueError, match="one class only: 0"):
+        LearnedKernelSVC().fit(X, y, sample_weight=(y == 0).astype(float))
+
+
+def test_three_classes(circles):
+    X, _ = circles
+    with pytest.raises(ValueError, match=r"binary classification.*3 classes.*OneVsRest"):
+        LearnedKernelSVC().fit(X, np.arange(len(X)) % 3)
+
+
+def test_continuous_labels(circles):
+    X, _ = circles
+    with pytest.raises(ValueError, match="Unknown label type"):
+        LearnedKernelSVC().fit(X, X[:, 0])
+
+
+def test_one_row(case):
+    with pytest.raises(ValueError, match=r"1 sample\(s\).*minimum of 2"):
+        bad(case, X=case[1][:1], y=case[2][:1])
+
+
+def test_no_features(case):
+    with pytest.raises(ValueError, match=r"0 feature\(s\)"):
+        bad(case, X=np.zeros((len(case[2]), 0)))
+
+
+def test_all_features_constant(case):
+    with pytest.raises(ValueError, match="All 2 features are constant"):
+        bad(case, X=np.ones_like(case[1]))
+
+
+def test_lengths_differ(case):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        bad(case, y=case[2][:-1])
+
+
+def test_sparse(case):
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        bad(case, X=sparse.csr_matrix(case[1]))
+
+
+def test_text_column(case):
+    frame = pd.DataFrame(case[1], columns=["a", "b"]).astype({"b": object})
+    frame.loc[4, "b"] = "Paris"
+    with pytest.raises(ValueError, match=r"'Paris'.*OneHotEncoder"):
+        bad(case, X=frame)
+
+
+def test_weights(case):
+    n = len(case[1])
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        bad(case, sample_weight=np.full(n, -1.0))
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        bad(case, sample_weight=np.zeros(n))
+    with pytest.raises(ValueError, match="sample_weight"):
+        bad(case, sample_weight=np.ones(n - 1))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"C": -1.0}, r"C=-1.0 must be a positive"),
+        ({"C": np.nan}, r"C=nan must be a positive"),
+        ({"C": "big"}, r"C='big' must be a positive"),
+        ({"tol": 0.0}, r"tol=0.0 must be a positive"),
+        ({"time_limit": -5}, r"time_limit=-5 must be a positive"),
+        ({"max_iter": 2.5}, r"max_iter=2.5 must be a whole number"),
+        ({"precision": "float16"}, r"precision='float16' is unknown"),
+        ({"solver": "newton"}, r"solver='newton' is unknown"),
+        ({"kernels": "rbf"}, r"kernels='rbf' is unknown"),
+        ({"degree": -1}, r"degree=-1 must be"),
+        ({"delta": 0.0}, r"delta=0.0 must be"),
+        ({"n_jobs": 0}, r"n_jobs=0 has no meaning"),
+    ],
+)
+def test_bad_parameters(case, params, message):
+    model, X, y = case
+    with pytest.raises(ValueError, match=message):
+        clone(model).set_params(**params).fit(X, y)
+
+
+def test_bad_epsilon(waves):
+    with pytest.raises(ValueError, match=r"epsilon=-0.1 must be"):
+        LearnedKernelSVR(epsilon=-0.1).fit(*waves)
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "message"),
+    [
+        ({9: 1.0}, r"names \['9'\], which are not among"),
+        ({0: -1.0}, "must hold positive"),
+        ("heavy", "must be None, 'balanced' or a dict"),
+    ],
+)
+def test_bad_class_weight(circles, class_weight, message):
+    with pytest.raises(ValueError, match=message):
+        LearnedKernelSVC(class_weight=class_weight).fit(*circles)
+
+
+def test_wrong_feature_count_at_predict(case):
+    model, X, y = case
+    model.fit(X, y)
+    with pytest.raises(ValueError, match=r"X has 3 features, but .* expecting 2"):
+        model.predict(np.ones((2, 3)))
+
+
+def test_not_fitted(case):
+    with pytest.raises(NotFittedError):
+        clone(case[0]).predict(case[1])
+
+
+def test_too_large_for_memory(case, monkeypatch):
+    monkeypatch.setattr(base, "require_memory", _require_with(1000))
+    with pytest.raises(MemoryError, match=r"needs .* 1000 B are available.*precision='float32'"):
+        bad(case)
+
+
+def _require_with(available):
+    import tessella.backend._memory as memory
+
+    def require(needed, purpose, remedy):
+        original = memory.available_memory
+        memory.available_memory = lambda: available
+        try:
+            memory.require_memory(needed, purpose, remedy)
+        finally:
+            memory.available_memory = original
+
+    return require
+
+
+def test_memory_is_checked_before_anything_is_allocated():
+    """A million rows need terabytes: the error comes at once."""
+    X = np.random.default_rng(0).random((1_000_000, 1))
+    with pytest.raises(MemoryError, match=r"1000000 rows needs .* TiB"):
+        LearnedKernelSVR().fit(X, X[:, 0])
