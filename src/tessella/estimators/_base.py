@@ -109,7 +109,7 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
         kernels = self._kernel_set()
         dtype = np.dtype(self.precision)
         self._require_memory(kernels, len(rows.X), len(box.kept), dtype.itemsize)
-        P0, w0 = self._start(kernels, rows, n_given)
+        P0, w0 = self._start(rows, n_given)
         with limit_blas(self.n_jobs, len(rows.X)):
             bound = kernels.bind(box.apply(rows.X), dtype=dtype, n_jobs=self.n_jobs)
             if P0 is not None and P0.shape != (bound.n_params, bound.n_params):
@@ -140,10 +140,9 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
         )
 
     def _start(
-        self, kernels: KernelSet, rows: TrainingSet, n_given: int
+        self, rows: TrainingSet, n_given: int
     ) -> tuple[FloatArray | None, FloatArray | None]:
         """Where a warm start begins: the last P, and the last w if the data has as many rows."""
-        del kernels
         if not (self.warm_start and hasattr(self, "kernel_")):
             return None, None
         w0 = None

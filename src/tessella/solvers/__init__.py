@@ -33,11 +33,6 @@ cadata          3000   18    3            20     -            78     131
 space_ga        3000   14    4            21     -            52     42
 boston          506    28    4            18     -            753    776
 ==============  =====  ====  ===========  =====  ===========  =====  ======
-
-What was tried and not kept: second-order steps on the derivative of the SVM's value alone, which
-do not see samples change sides and need long line searches (30 solves and more on Abalone, German
-credit and Hill Valley), and a span of leading eigenvectors instead of all of P, which was slower
-than the full matrix wherever that was affordable.
 """
 
 from tessella.solvers._progress import TablePrinter
