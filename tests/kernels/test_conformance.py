@@ -134,8 +134,40 @@ def test_sensitivities_are_scores_entry_by_entry(kernels, X):
     )
     F = rng.standard_normal((3, 3))
     scaled = F.T @ gamma @ F
+    transformed = sensitivities.transformed(F)
+    np.testing.assert_allclose(
+        transformed.apply(M), np.einsum("kij,ij->k", scaled, M), atol=1e-11 * np.abs(scaled).max()
+    )
     products = np.einsum("kij,lij->kl", scaled, scaled)
-    np.testing.assert_allclose(sensitivities.gram(F), products, atol=1e-11 * np.abs(products).max())
+    np.testing.assert_allclose(transformed.gram(), products, atol=1e-11 * np.abs(products).max())
+
+
+def test_restriction_to_rows_and_a_span(kernels, X):
+    """A restriction is the same set: P = V M Vᵀ on some rows, linear in M."""
+    rng = np.random.default_rng(22)
+    bound = kernels.bind(X)
+    rows = np.array([1, 4, 5, 11, 20])
+    V = rng.standard_normal((bound.n_params, 2))
+    part = bound.restrict(rows, V)
+    assert (part.n_samples, part.n_params) == (5, 2)
+    M = random_symmetric(2, rng)
+    P = V @ M @ V.T
+    K = bound.gram(P)[np.ix_(rows, rows)]
+    close = {"rtol": 0, "atol": 1e-12 * np.abs(bound.gram(V @ V.T)).max()}
+    np.testing.assert_allclose(part.gram(M), K, **close)
+    np.testing.assert_allclose(part.diag(M), np.diag(K), **close)
+    np.testing.assert_allclose(part.cross(X[:3], M), bound.cross(X[:3], P)[:, rows], **close)
+    w = rng.standard_normal(5)
+    np.testing.assert_allclose(part.moments(w).scores(M), K @ w, **close)
+    D = bound.restrict(rows).gradient(w)
+    np.testing.assert_allclose(
+        part.gradient(w), V.T @ D @ V, atol=1e-11 * max(1.0, np.abs(V.T @ D @ V).max())
+    )
+    # A span within a span.
+    inner = rng.standard_normal((2, 1))
+    twice = part.restrict(np.array([0, 2]), inner).gram(np.eye(1))
+    once = part.gram(inner @ inner.T)[np.ix_([0, 2], [0, 2])]
+    np.testing.assert_allclose(twice, once, **close)
 
 
 def test_cross_equals_gram(kernels, X):

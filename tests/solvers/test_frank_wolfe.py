@@ -185,6 +185,18 @@ def test_ctrl_c_keeps_the_best_pair():
     assert_certified(problem, result)
 
 
+def test_a_factor_of_p_is_a_start_too():
+    problem = make_problem("classification")
+    P = frank_wolfe(problem, tol=1e-3).P
+    values, vectors = np.linalg.eigh(P)
+    U = vectors[:, -2:] * np.sqrt(values[-2:] * problem.parameters.side / values[-2:].sum())
+    by_factor = frank_wolfe(problem, tol=1e-4, P0=U)
+    by_matrix = frank_wolfe(problem, tol=1e-4, P0=U @ U.T)
+    np.testing.assert_array_equal(by_factor.P, by_matrix.P)
+    with pytest.raises(ValueError, match="or a factor U"):
+        frank_wolfe(problem, P0=2 * U)
+
+
 def test_bad_start_and_step():
     problem = make_problem("classification")
     with pytest.raises(ValueError, match="P0 must be positive semidefinite"):

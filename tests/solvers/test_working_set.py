@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -14,15 +15,15 @@ from tessella.solvers import SolverStatus, choose_solver, frank_wolfe, joint, wo
 from tessella.solvers._joint_problems import RestrictedProblem, WholeProblem
 from tessella.svm import DualProblem
 
+# The function of the same name hides the module from an import.
+module = sys.modules["tessella.solvers.working_set"]
+
 
 @pytest.fixture
 def tiny_sets(monkeypatch):
     """Working sets of a few rows, so that small problems exercise every branch."""
-    import sys
-
-    solver = sys.modules["tessella.solvers.working_set"]
-    monkeypatch.setattr(solver, "_FIRST_ROWS", 12)
-    monkeypatch.setattr(solver, "_ROWS_PER_PARAM", 1)
+    monkeypatch.setattr(module, "_FIRST_ROWS", 12)
+    monkeypatch.setattr(module, "_ROWS_PER_PARAM", 1)
 
 
 @pytest.mark.parametrize("degree", [0, 1])
@@ -108,7 +109,7 @@ def test_restriction_sees_the_held_samples(task):
     M = root @ root.T
     rows = np.array([1, 5, 8, 20, 33])
     part = RestrictedProblem(problem, rows, w)
-    here = part.linearise(w[rows], M)
+    here = part.linearise(w[rows], root)
     moments = problem.kernels.moments(w)
     np.testing.assert_allclose(here.scores, moments.scores(M)[rows], rtol=1e-10)
     np.testing.assert_allclose(here.half_gradient, 0.5 * moments.gradient, atol=1e-10)
@@ -117,6 +118,44 @@ def test_restriction_sees_the_held_samples(task):
     expected = moments.sensitivities(np.eye(6), rows)
     np.testing.assert_allclose(here.sensitivities.apply(N), expected.apply(N), rtol=1e-9, atol=1e-9)
     assert part.sum_w == pytest.approx(w[rows].sum(), abs=1e-10)
+
+
+def test_restriction_to_a_span_moves_within_it(task):
+    """Everything the interior point method sees of M is what it would see of P = V M Vᵀ."""
+    problem = make_problem(task, m=40)
+    rng = np.random.default_rng(1)
+    w = problem.dual.feasible(rng.standard_normal(40))
+    V = np.linalg.qr(rng.standard_normal((6, 3)))[0]
+    root = rng.standard_normal((3, 3))
+    rows = np.array([1, 5, 8, 20, 33])
+    here = RestrictedProblem(problem, rows, w, V).linearise(w[rows], root)
+    there = RestrictedProblem(problem, rows, w).linearise(w[rows], V @ root)
+    np.testing.assert_allclose(here.K, there.K, atol=1e-11)
+    np.testing.assert_allclose(here.scores, there.scores, atol=1e-10)
+    np.testing.assert_allclose(here.half_gradient, V.T @ there.half_gradient @ V, atol=1e-10)
+    N = rng.standard_normal((3, 3))
+    N = N + N.T
+    np.testing.assert_allclose(
+        here.sensitivities.apply(N), there.sensitivities.apply(V @ N @ V.T), atol=1e-10
+    )
+
+
+def test_many_parameters_move_in_a_span(task, tiny_sets, monkeypatch):
+    """With a span smaller than n_P the answer is the same certified optimum."""
+    problem = make_problem(task, m=150, n=10, C=1.0)
+    whole = working_set(problem, tol=1e-6)
+    monkeypatch.setattr(module, "_WHOLE_SPAN", 4)
+    monkeypatch.setattr(module, "_SPAN", 4)
+    narrow = working_set(problem, tol=1e-6)
+    assert narrow.status is SolverStatus.OPTIMAL
+    assert_certified(problem, narrow)
+    assert narrow.value == pytest.approx(whole.value, rel=3e-6)
+
+
+def test_newton_steps_of_the_subsample_are_counted(task, tiny_sets):
+    first = working_set(make_problem(task, m=100), tol=1e-6).history[0]
+    assert first.n_svm == 1
+    assert first.n_newton > 0
 
 
 def test_wide_tube_keeps_the_identity():
@@ -182,5 +221,5 @@ def test_auto_chooses_by_size():
     assert choose_solver("auto", stored) is working_set
     assert choose_solver("auto", make_problem("classification", m=600)) is working_set
     wide = make_problem("classification", m=20, n=15, degree=2)
-    assert choose_solver("auto", wide) is frank_wolfe
+    assert choose_solver("auto", wide) is working_set
     assert choose_solver("frank-wolfe", small) is frank_wolfe

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from tessella import _core
 
@@ -51,5 +52,11 @@ def limit_blas(n_jobs: int | None, size: int) -> AbstractContextManager[Any]:
     if n_jobs is None and size >= _SIDE_WORTH_THREADS:
         return nullcontext()
     threads = 1 if size < _SIDE_WORTH_THREADS else effective_threads(n_jobs)
-    limits: AbstractContextManager[Any] = threadpool_limits(threads, "blas")
+    limits: AbstractContextManager[Any] = _loaded_blas().limit(limits=threads, user_api="blas")
     return limits
+
+
+@cache
+def _loaded_blas() -> ThreadpoolController:
+    """The BLAS libraries of this process: finding them takes longer than a small fit."""
+    return ThreadpoolController()

@@ -101,8 +101,17 @@ class BoundKernelSet(ABC):
         """The :class:`Moments` of a dual vector of shape (m,), in float64."""
 
     @abstractmethod
-    def restrict(self, rows: NDArray[np.intp]) -> BoundKernelSet:
-        """The same set on some of the training rows, stored in float64."""
+    def restrict(self, rows: NDArray[np.intp], span: FloatArray | None = None) -> BoundKernelSet:
+        """The same set on some of the training rows, stored in float64.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Which ones.
+        span : ndarray of shape (n_params, r), optional
+            V: the result is the set of all P = V M Vᵀ, linear in M of side r, at the price of
+            r basis functions instead of n_params.
+        """
 
     @abstractmethod
     def diag(self, P: FloatArray) -> FloatArray:
@@ -228,3 +237,19 @@ def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
     keep = size > len(P) * np.finfo(float).eps * size.max(initial=0.0)
     vectors = vectors[:, keep]
     return vectors * eigenvalues[keep], vectors
+
+
+def within(outer: FloatArray | None, inner: FloatArray | None) -> FloatArray | None:
+    """The span of `inner`, given in coordinates of `outer`; None stands for everything."""
+    if outer is None or inner is None:
+        return inner if outer is None else outer
+    product: FloatArray = outer @ inner
+    return product
+
+
+def in_full(span: FloatArray | None, M: FloatArray) -> FloatArray:
+    """P of a matrix in coordinates of `span`."""
+    if span is None:
+        return M
+    P: FloatArray = span @ M @ span.T
+    return P

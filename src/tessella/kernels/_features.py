@@ -15,7 +15,9 @@ from tessella.kernels._base import (
     as_dual_vector,
     as_rows,
     checked_parameter,
+    in_full,
     symmetric_factors,
+    within,
 )
 from tessella.kernels._sensitivity import DenseSensitivities, Sensitivities
 
@@ -96,11 +98,18 @@ def _flat(phi: FloatArray, factor: FloatArray) -> FloatArray:
 class BoundFeatures(BoundKernelSet):
     """A :class:`FiniteKernelSet` on training rows; holds the (m, nodes, n_params) features."""
 
-    def __init__(self, kernels: FiniteKernelSet, X: FloatArray, dtype: DTypeLike) -> None:
+    def __init__(
+        self,
+        kernels: FiniteKernelSet,
+        X: FloatArray,
+        dtype: DTypeLike,
+        span: FloatArray | None = None,
+    ) -> None:
         self.kernels: FiniteKernelSet = kernels
         self._X = X
+        self._span = span
         self.dtype = np.dtype(dtype)
-        self._phi = kernels.features(X)
+        self._phi = kernels.features(X) if span is None else kernels.features(X) @ span
         self.n_samples, _, self.n_params = self._phi.shape
 
     def _gram(
@@ -124,9 +133,9 @@ class BoundFeatures(BoundKernelSet):
         """See :meth:`BoundKernelSet.moments`."""
         return _FeatureMoments(self._phi, as_dual_vector(w, self.n_samples))
 
-    def restrict(self, rows: NDArray[np.intp]) -> BoundFeatures:
+    def restrict(self, rows: NDArray[np.intp], span: FloatArray | None = None) -> BoundFeatures:
         """See :meth:`BoundKernelSet.restrict`."""
-        return BoundFeatures(self.kernels, self._X[rows], np.float64)
+        return BoundFeatures(self.kernels, self._X[rows], np.float64, within(self._span, span))
 
     def diag(self, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.diag`."""
@@ -136,7 +145,8 @@ class BoundFeatures(BoundKernelSet):
 
     def cross(self, X_new: FloatArray, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.cross`."""
-        return self.kernels.cross(X_new, self._X, checked_parameter(P, self.n_params))
+        P = in_full(self._span, checked_parameter(P, self.n_params))
+        return self.kernels.cross(X_new, self._X, P)
 
 
 class _FeatureMoments(Moments):

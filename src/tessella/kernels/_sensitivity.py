@@ -1,7 +1,7 @@
 """How the scores of training rows answer to P: the derivative of K(P)w in P.
 
 For a dual vector w and rows k, symmetric matrices Γ_k of side r with ``(K(V M Vᵀ) w)_k = <Γ_k, M>``
-on a span V. Second-order solvers need three things of them, and never the matrices themselves.
+on a span V. Second-order solvers need products with them, and never the matrices themselves.
 """
 
 from __future__ import annotations
@@ -29,8 +29,12 @@ class Sensitivities(ABC):
         """``Σ_k v_k Γ_k``, of shape (r, r)."""
 
     @abstractmethod
-    def gram(self, F: FloatArray) -> FloatArray:
-        """``<FᵀΓ_kF, FᵀΓ_lF>`` for all pairs of rows, of shape (f, f)."""
+    def gram(self) -> FloatArray:
+        """``<Γ_k, Γ_l>`` for all pairs of rows, of shape (f, f)."""
+
+    @abstractmethod
+    def transformed(self, F: FloatArray) -> Self:
+        """The sensitivities ``Fᵀ Γ_k F``, those of scores to X in ``M = F X Fᵀ``."""
 
     @abstractmethod
     def plus(self, other: Self) -> Self:
@@ -41,7 +45,7 @@ class DenseSensitivities(Sensitivities):
     """Given as an array of shape (f, r, r): for small r."""
 
     def __init__(self, gamma: FloatArray) -> None:
-        self._gamma = 0.5 * (gamma + gamma.transpose(0, 2, 1))
+        self._gamma: FloatArray = 0.5 * (gamma + gamma.transpose(0, 2, 1))
 
     def apply(self, M: FloatArray) -> FloatArray:
         """See :meth:`Sensitivities.apply`."""
@@ -53,13 +57,17 @@ class DenseSensitivities(Sensitivities):
         result: FloatArray = np.einsum("kij,k->ij", self._gamma, v)
         return result
 
-    def gram(self, F: FloatArray) -> FloatArray:
+    def gram(self) -> FloatArray:
         """See :meth:`Sensitivities.gram`."""
         upper = np.triu_indices(len(self._gamma[0]))
         weight = np.where(upper[0] == upper[1], 1.0, np.sqrt(2.0))
-        scaled = (F.T @ self._gamma @ F)[:, upper[0], upper[1]] * weight
-        product: FloatArray = scaled @ scaled.T
+        packed = self._gamma[:, upper[0], upper[1]] * weight
+        product: FloatArray = packed @ packed.T
         return product
+
+    def transformed(self, F: FloatArray) -> Self:
+        """See :meth:`Sensitivities.transformed`."""
+        return type(self)(F.T @ self._gamma @ F)
 
     def plus(self, other: Self) -> Self:
         """See :meth:`Sensitivities.plus`."""
@@ -90,27 +98,33 @@ class FactoredSensitivities(Sensitivities):
         result = self._a.T @ (v[:, None] * self._g) + np.outer(v @ self._l, self._h)
         return 0.5 * (result + result.T)
 
-    def gram(self, F: FloatArray) -> FloatArray:
+    def gram(self) -> FloatArray:
         """See :meth:`Sensitivities.gram`."""
-        a, g, low, h = self._a @ F, self._g @ F, self._l @ F, self._h @ F
-        ah, gh, lh, hh = a @ h, g @ h, low @ h, float(h @ h)
+        a, g, low, h = self._a, self._g, self._l, self._h
+        ah, gh, lh = a @ h, g @ h, low @ h
+        # All terms with the common h are one product of thin matrices.
+        mixed = gh[:, None] * a + ah[:, None] * g + (0.5 * float(h @ h)) * low
+        thin_left = np.column_stack([mixed, low, lh])
+        thin_right = np.column_stack([low, mixed, lh])
         size = len(a)
         result = np.empty((size, size))
         # Blocks of rows keep the intermediate products in cache; the rest is symmetry.
         for start in range(0, size, _BLOCK):
             rows, cols = slice(start, start + _BLOCK), slice(start, None)
-            block = (a[rows] @ a[cols].T) * (g[rows] @ g[cols].T)
-            block += (a[rows] @ g[cols].T) * (g[rows] @ a[cols].T)
-            block += (a[rows] @ low[cols].T) * gh[rows, None]
-            block += (g[rows] @ low[cols].T) * ah[rows, None]
-            block += (low[rows] @ a[cols].T) * gh[cols]
-            block += (low[rows] @ g[cols].T) * ah[cols]
-            block += (low[rows] @ low[cols].T) * hh
-            block += np.multiply.outer(lh[rows], lh[cols])
+            block = a[rows] @ a[cols].T
+            block *= g[rows] @ g[cols].T
+            crossed = a[rows] @ g[cols].T
+            crossed *= g[rows] @ a[cols].T
+            block += crossed
+            block += thin_left[rows] @ thin_right[cols].T
             block *= 0.5
             result[rows, cols] = block
             result[cols, rows] = block.T
         return result
+
+    def transformed(self, F: FloatArray) -> Self:
+        """See :meth:`Sensitivities.transformed`."""
+        return type(self)(self._a @ F, self._g @ F, self._l @ F, self._h @ F)
 
     def plus(self, other: Self) -> Self:
         """See :meth:`Sensitivities.plus`; a and l belong to the rows, g and h to the vector."""

@@ -19,7 +19,9 @@ from tessella.kernels._base import (
     as_dual_vector,
     as_rows,
     checked_parameter,
+    in_full,
     symmetric_factors,
+    within,
 )
 from tessella.kernels._monomials import checked_degree, count_monomials
 from tessella.kernels._sensitivity import (
@@ -178,13 +180,20 @@ class BoundTessellated(BoundKernelSet):
     """:class:`TessellatedKernels` on training rows."""
 
     def __init__(
-        self, kernels: TessellatedKernels, X: FloatArray, dtype: np.dtype[Any], threads: int
+        self,
+        kernels: TessellatedKernels,
+        X: FloatArray,
+        dtype: np.dtype[Any],
+        threads: int,
+        span: FloatArray | None = None,
     ) -> None:
         self.kernels: TessellatedKernels = kernels
         self.dtype = dtype
         self._X = X
         self._threads = threads
-        self._side = Side(kernels._basis(X.shape[1]), X)
+        self._span = span
+        side = Side(kernels._basis(X.shape[1]), X)
+        self._side = side if span is None else side.within(span)
         self.n_samples = len(X)
         self.n_params = self._side.basis.n_params
         # With powers of z there are C(n + 2d, 2d) max-product matrices: too many to keep.
@@ -241,10 +250,10 @@ class BoundTessellated(BoundKernelSet):
                     pushed[a][rows, group] += factor @ weighted[cols][:, group]
         return TessellatedMoments(side, dual, pushed)
 
-    def restrict(self, rows: NDArray[np.intp]) -> BoundTessellated:
+    def restrict(self, rows: NDArray[np.intp], span: FloatArray | None = None) -> BoundTessellated:
         """See :meth:`BoundKernelSet.restrict`."""
-        float64 = np.dtype(np.float64)
-        return BoundTessellated(self.kernels, self._X[rows], float64, self._threads)
+        dtype, span = np.dtype(np.float64), within(self._span, span)
+        return BoundTessellated(self.kernels, self._X[rows], dtype, self._threads, span)
 
     def diag(self, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.diag`."""
@@ -252,7 +261,7 @@ class BoundTessellated(BoundKernelSet):
 
     def cross(self, X_new: FloatArray, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.cross`."""
-        return self.kernels.cross(X_new, self._X, P)
+        return self.kernels.cross(X_new, self._X, in_full(self._span, P))
 
 
 class TessellatedMoments(Moments):
@@ -278,9 +287,9 @@ class TessellatedMoments(Moments):
     @cached_property
     def gradient(self) -> FloatArray:
         basis, low_sum = self._side.basis, self._low_sum
-        width = self._side.zeta_high.shape[1]
-        high, cross = np.empty((width, width)), np.empty((width, basis.half))
-        low = np.empty((basis.half, basis.half))
+        width, low_width = self._side.zeta_high.shape[1], self._side.zeta_low.shape[1]
+        high, cross = np.empty((width, width)), np.empty((width, low_width))
+        low = np.empty((low_width, low_width))
         for k, g in enumerate(basis.groups):
             rows = basis.high_groups[k]
             high[rows] = (self._side.zeta_high[:, rows] * self._w[:, None]).T @ self._pushed[k]

@@ -23,6 +23,7 @@ matrices, plus a thin product.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -132,6 +133,35 @@ class Basis:
         return moments
 
 
+class SpanBasis(Basis):
+    """The basis functions that V picks: N(z, x)ᵀV, for P = V M Vᵀ as a function of M.
+
+    A power of z contributes r columns, `high_γ` and `low_γ` of V themselves, instead of one per
+    monomial; `split` and `join` then have nothing left to do but to add the powers up.
+    """
+
+    def __init__(self, whole: Basis, r: int) -> None:
+        self.lower, self.upper = whole.lower, whole.upper
+        self.half = self.n_params = r
+        self.pointwise = whole.pointwise
+        self.group_powers, self.sums = whole.group_powers, whole.sums
+        blocks = range(len(whole.groups))
+        self.groups = [np.arange(r * k, r * (k + 1), dtype=np.intp) for k in blocks]
+        self.high_groups = self.groups
+
+    def split(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """See :meth:`Basis.split`."""
+        repeated = np.vstack([U] * len(self.groups))
+        return repeated, repeated
+
+    def join(self, high: FloatArray, cross: FloatArray, low: FloatArray) -> FloatArray:
+        """See :meth:`Basis.join`."""
+        count, r = len(self.groups), self.n_params
+        total = (high + cross + cross.T + low).reshape(count, r, count, r)
+        D: FloatArray = total.sum(axis=(0, 2))
+        return D
+
+
 def _powers(monomials: str, n_features: int, degree: int) -> tuple[IntArray, IntArray]:
     if monomials == "x":
         x_powers = exponents(n_features, degree)
@@ -221,6 +251,16 @@ class Side:
         self.moment_ratio = np.exp(log_product - 0.5 * n_features * np.log(2.0))
         self.zeta_low = zeta * second[:, None]
         self.zeta_high = np.hstack([zeta * first[:, None], root_unit * self.zeta_low])
+
+    def within(self, span: FloatArray) -> Side:
+        """The same rows for the basis functions that `span` picks."""
+        whole = self.basis
+        high, low = whole.split(span)
+        reduced = copy(self)
+        reduced.basis = SpanBasis(whole, span.shape[1])
+        reduced.zeta_high = np.hstack([self.zeta_high[:, g] @ high[g] for g in whole.high_groups])
+        reduced.zeta_low = np.hstack([self.zeta_low[:, g] @ low[g] for g in whole.groups])
+        return reduced
 
     def __len__(self) -> int:
         return len(self.corner)

@@ -45,14 +45,19 @@ class Spectrahedron:
         return P
 
     def checked(self, P: ArrayLike | None) -> FloatArray:
-        """P as an array if it is feasible, the centre for None."""
+        """P as an array if it is feasible, the centre for None.
+
+        A matrix with fewer columns than rows is taken as a factor U of P = U Uᵀ.
+        """
         if P is None:
             return self.centre
         given = np.array(P, dtype=np.float64)
+        if given.ndim == 2 and given.shape[1] < len(given):
+            given = given @ given.T
         if not self.contains(given):
             raise ValueError(
                 f"P0 must be positive semidefinite of shape ({self.side}, {self.side}) with "
-                f"trace {self.side}."
+                f"trace {self.side}, or a factor U of such a matrix with fewer columns."
             )
         return given
 

@@ -2,11 +2,12 @@
 
 ==============  ==================================================================================
 working-set     An exact SVM on all samples, then the joint method on P and the samples that are
-                free or nearly so. The default beyond 500 rows: a few SVM solves, whatever the gap.
+                free or nearly so. The default beyond 200 rows: a few SVM solves, whatever the gap.
+                Beyond n_P = 64, P moves in the span of its leading directions only.
 joint           One interior point iteration over all samples and P together: O(m³) a step, some
-                15 to 35 steps, hardly dependent on the data. The default up to 500 rows.
+                10 to 30 steps, hardly dependent on the data. The default up to 200 rows.
 frank-wolfe     The paper's Algorithm 2. Cheap steps, a gap that falls like 1/k: good for a coarse
-                answer, and the only choice for very large n_P.
+                answer.
 apd, hybrid     The accelerated primal-dual method of the paper's appendix with adaptive steps and
                 restarts, alone or after Frank-Wolfe. Reaches small gaps with first-order steps.
 sdp             The semidefinite program, by Clarabel: the ground truth for some hundred rows.

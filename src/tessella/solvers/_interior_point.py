@@ -8,11 +8,13 @@ equations, zl, zu of the bounds 0 ≤ α ≤ u and S of M ⪰ 0, the optimality 
     ξ I - ½ D(w) - S = 0                                trace M = τ
     α zl = μ,   (u - α) zu = μ,   M S = μ I             with μ → 0
 
-Newton's method with Nesterov-Todd scaling W (W S W = M) eliminates everything but w:
+Newton's method is written in the variables of Nesterov and Todd, M = R X Rᵀ and S = R⁻ᵀ Z R⁻¹ with
+R such that X = Z = Λ, a diagonal matrix, at the current iterate. There M S = μ I is symmetric and
+its linearisation diagonal, dX + dZ = μ Λ⁻¹ - Λ, so everything but w can be eliminated:
 
-    (K + J (W ⊗ W) Jᵀ + T) dw = rhs,    T⁻¹ = Σ over the halves of α (u - α) / (...)
+    (K + J Jᵀ + T) dw = rhs,    T⁻¹ = Σ over the halves of α (u - α) / (...)
 
-where row k of J says how the score of sample k answers to M. One Cholesky factorisation of the
+where row k of J says how the score of sample k answers to X. One Cholesky factorisation of the
 side of w per step, Mehrotra's predictor and corrector, up to two rounds of iterative refinement.
 """
 
@@ -20,10 +22,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import lapack
 
 from tessella.kernels import Sensitivities
 
@@ -67,6 +70,13 @@ class Halves:
         """The dual vector w."""
         return self.total(self.sign * alpha)
 
+    @cached_property
+    def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Positions of the two halves of the samples that have two."""
+        order = np.argsort(self.sample, kind="stable")
+        same = self.sample[order][1:] == self.sample[order][:-1]
+        return order[:-1][same], order[1:][same]
+
 
 @dataclass(frozen=True)
 class Linearisation:
@@ -86,8 +96,8 @@ class JointProblem(ABC):
     trace: float
 
     @abstractmethod
-    def linearise(self, w: FloatArray, M: FloatArray) -> Linearisation:
-        """Kernel matrix, sensitivities, scores and ½D(w) at a point."""
+    def linearise(self, w: FloatArray, L: FloatArray) -> Linearisation:
+        """Kernel matrix, sensitivities, scores and ½D(w) at a dual vector and M = L Lᵀ."""
 
 
 @dataclass
@@ -105,11 +115,14 @@ class JointState:
 
 @dataclass(frozen=True)
 class _Step:
+    """A change of the iterate; X and Z are those of M and S in scaled variables."""
+
     alpha: FloatArray
-    M: FloatArray
+    w: FloatArray
+    X: FloatArray
+    Z: FloatArray
     zl: FloatArray
     zu: FloatArray
-    S: FloatArray
     nu: float
     xi: float
 
@@ -140,7 +153,8 @@ class InteriorPoint:
     def _linearise(self) -> None:
         halves, state = self.problem.halves, self.state
         w = self.w
-        here = self.problem.linearise(w, state.M)
+        self._L: FloatArray = np.linalg.cholesky(state.M).astype(np.float64, copy=False)
+        here = self.problem.linearise(w, self._L)
         self._here = here
         self._ra = (
             halves.sign * (here.scores[halves.sample] + state.nu)
@@ -151,7 +165,7 @@ class InteriorPoint:
         self._rsum = float(w.sum()) - self.problem.sum_w
         self._rM = state.xi * self._eye - here.half_gradient - state.S
         self._rtrace = float(np.trace(state.M)) - self.problem.trace
-        self.gap = self._complementarity(state)
+        self.gap = self._complementarity()
         value = abs(float(halves.cost @ state.alpha) - 0.5 * float(w @ here.scores))
         tau = self.problem.trace
         self.merit = max(
@@ -161,186 +175,210 @@ class InteriorPoint:
             abs(self._rtrace) / tau,
         )
 
-    def _complementarity(
-        self, s: JointState | None, step: _Step | None = None, t: float = 0.0
-    ) -> float:
-        s = self.state if s is None else s
-        alpha, zl, zu, M, S = s.alpha, s.zl, s.zu, s.M, s.S
-        if step is not None:
-            alpha, zl, zu = alpha + t * step.alpha, zl + t * step.zl, zu + t * step.zu
-            M, S = M + t * step.M, S + t * step.S
-        return float(alpha @ zl + (self.problem.halves.upper - alpha) @ zu + np.sum(M * S))
+    def _complementarity(self) -> float:
+        s = self.state
+        above = self.problem.halves.upper - s.alpha
+        return float(s.alpha @ s.zl + above @ s.zu + np.sum(s.M * s.S))
 
     def advance(self) -> float:
         """One predictor-corrector step; returns its length, 0 when rounding forbids one."""
-        state, halves = self.state, self.problem.halves
-        above = halves.upper - state.alpha
+        state = self.state
         try:
             system = _NewtonSystem(self)
-            affine = system.step(-state.alpha * state.zl, -above * state.zu, -state.S)
-            reach = min(1.0, self._reach(affine))
-            after = max(0.0, self._complementarity(None, affine, reach))
+            affine = system.predictor()
+            reach = min(1.0, system.reach(affine))
+            after = max(0.0, system.complementarity_after(affine, reach))
             centring = min(1.0, max(1e-8, (after / self.gap) ** 3)) if reach > 0.1 else 0.5
-            mu = centring * self.gap / (2 * len(state.alpha) + len(state.M))
-            step = system.step(
-                mu - state.alpha * state.zl - affine.alpha * affine.zl,
-                mu - above * state.zu + affine.alpha * affine.zu,
-                mu * system.inverse_M - state.S,
-            )
-            length = min(1.0, _STEP * self._reach(step))
+            step = system.corrector(affine, centring * self.gap / system.order)
+            length = min(1.0, _STEP * system.reach(step))
+            if not (np.isfinite(length) and length > 1e-8):
+                return 0.0
+            self.state = self._after(system, step, length)
+            self._linearise()
         except np.linalg.LinAlgError:
+            self.state = state
             return 0.0
-        if not (np.isfinite(length) and length > 1e-8):
-            return 0.0
-        self.state = JointState(
+        return length
+
+    def _after(self, system: _NewtonSystem, step: _Step, length: float) -> JointState:
+        state = self.state
+        # S could be had from its scaled change too; this way its equation holds to rounding.
+        dS = self._rM - self._here.sensitivities.adjoint(step.w) + step.xi * self._eye
+        return JointState(
             alpha=state.alpha + length * step.alpha,
-            M=_symmetrised(state.M + length * step.M),
+            M=state.M + length * system.unscaled(step.X),
             zl=state.zl + length * step.zl,
             zu=state.zu + length * step.zu,
-            S=_symmetrised(state.S + length * step.S),
+            S=state.S + length * dS,
             nu=state.nu + length * step.nu,
             xi=state.xi + length * step.xi,
         )
-        self._linearise()
-        return length
-
-    def _reach(self, step: _Step) -> float:
-        """Largest multiple of a step that stays feasible."""
-        state, upper = self.state, self.problem.halves.upper
-        reach = min(_room(state.M, step.M), _room(state.S, step.S))
-        for value, change in (
-            (state.alpha, step.alpha),
-            (upper - state.alpha, -step.alpha),
-            (state.zl, step.zl),
-            (state.zu, step.zu),
-        ):
-            falling = change < 0
-            if falling.any():
-                reach = min(reach, float(np.min(-value[falling] / change[falling])))
-        return reach
 
 
 class _NewtonSystem:
-    """The Newton equations at one iterate, factorised."""
+    """The Newton equations at one iterate, factorised.
+
+    Attributes
+    ----------
+    order : int
+        Number of complementarity products, the barrier's parameter.
+    """
 
     def __init__(self, method: InteriorPoint) -> None:
         state, self._halves = method.state, method.problem.halves
         self._method = method
         self._refinements = next(n for bound, n in _REFINEMENTS if method.merit >= bound)
-        here = method._here
-        self._K, self._J = here.K, here.sensitivities
+        self.order = 2 * len(state.alpha) + len(state.M)
         self._above = self._halves.upper - state.alpha
         self._theta = state.zl / state.alpha + state.zu / self._above
-        softness = self._halves.total(1.0 / self._theta)
-        # A sample without halves (weight zero) cannot move: an immense T says so.
-        fixed = 1e12 * float(np.abs(np.diag(self._K)).max() + 1.0 / softness.max())
-        self._T = 1.0 / np.maximum(softness, 1.0 / fixed)
-        LS = np.linalg.cholesky(state.S)
-        values, Q = np.linalg.eigh(LS.T @ state.M @ LS)
-        if values[0] <= 0:
-            raise np.linalg.LinAlgError("M is no longer positive definite")
-        root = solve_triangular(LS, np.eye(len(LS)), lower=True).T @ Q
-        W = (root * np.sqrt(values)) @ root.T
-        # W = F Fᵀ with the columns of F scaled one by one: a symmetric root would lose digits.
-        eigenvalues, vectors = np.linalg.eigh(_symmetrised(W))
-        self._F = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-        L = np.linalg.cholesky(state.M)
-        inverse = solve_triangular(L, np.eye(len(L)), lower=True)
-        self.inverse_M = inverse.T @ inverse
-        matrix = self._K + self._J.gram(self._F)
-        matrix.flat[:: len(matrix) + 1] += self._T
-        self._factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        self._WW = self._widen(np.eye(len(W)))
-        self._jt = self._J.apply(self._WW)
+        self._scale_variables()
+        self._K = method._here.K
+        self._factorise()
+        self._jt = self._J.apply(self._E)
         self._b = self._solve(np.ones(self._halves.size))
         self._e = self._solve(self._jt)
         self._small = np.array(
             [
                 [-float(self._b.sum()), float(self._e.sum())],
-                [-float(self._jt @ self._b), float(self._jt @ self._e) - np.trace(self._WW)],
+                [-float(self._jt @ self._b), float(self._jt @ self._e) - np.sum(self._E**2)],
             ]
         )
 
-    def _widen(self, A: FloatArray) -> FloatArray:
-        """W A W."""
-        wide: FloatArray = self._F @ (self._F.T @ A @ self._F) @ self._F.T
-        return wide
+    def _scale_variables(self) -> None:
+        """R, Λ, and everything of the matrix variables in terms of them."""
+        method, L = self._method, self._method._L
+        G = np.linalg.cholesky(method.state.S)
+        _, self._lambda, Vt = np.linalg.svd(G.T @ L)
+        if not self._lambda[-1] > 0:
+            raise np.linalg.LinAlgError("M or S is no longer positive definite")
+        self._R = (L @ Vt.T) / np.sqrt(self._lambda)
+        self._E = self._R.T @ self._R
+        self._rM = self._R.T @ method._rM @ self._R
+        self._J = method._here.sensitivities.transformed(self._R)
 
-    def _apply(self, v: FloatArray) -> FloatArray:
-        """(K + J (W ⊗ W) Jᵀ) v, without the factorised matrix."""
-        product: FloatArray = self._K @ v + self._J.apply(self._widen(self._J.adjoint(v)))
-        return product
+    def _factorise(self) -> None:
+        softness = self._halves.total(1.0 / self._theta)
+        # A sample without halves (weight zero) cannot move: an immense T says so.
+        fixed = 1e12 * float(np.abs(np.diag(self._K)).max() + 1.0 / softness.max())
+        self._T = 1.0 / np.maximum(softness, 1.0 / fixed)
+        matrix = self._J.gram()
+        matrix += self._K
+        matrix.flat[:: len(matrix) + 1] += self._T
+        # Symmetric, so its transpose is the column-major matrix that LAPACK works on in place.
+        self._factor, failed = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+        if failed:
+            raise np.linalg.LinAlgError("the Newton equations are singular")
 
-    def _solve(self, rhs: FloatArray) -> FloatArray:
-        solution: FloatArray = cho_solve(self._factor, rhs, check_finite=False)
-        for _ in range(self._refinements):
-            residual = rhs - self._apply(solution) - self._T * solution
-            solution = solution + cho_solve(self._factor, residual, check_finite=False)
+    def _back_substitute(self, rhs: FloatArray) -> FloatArray:
+        solution: FloatArray = lapack.dpotrs(self._factor, rhs, lower=1)[0]
         return solution
 
-    def step(self, rl: FloatArray, ru: FloatArray, rS: FloatArray) -> _Step:
+    def _solve(self, rhs: FloatArray) -> FloatArray:
+        solution = self._back_substitute(rhs)
+        for _ in range(self._refinements):
+            product = self._K @ solution + self._J.apply(self._J.adjoint(solution))
+            solution = solution + self._back_substitute(rhs - product - self._T * solution)
+        return solution
+
+    def unscaled(self, X: FloatArray) -> FloatArray:
+        """R X Rᵀ, exactly symmetric."""
+        return _symmetrised(self._R @ X @ self._R.T)
+
+    def predictor(self) -> _Step:
+        """The step towards complementarity zero."""
+        state = self._method.state
+        return self._step(-state.alpha * state.zl, -self._above * state.zu, -np.diag(self._lambda))
+
+    def corrector(self, affine: _Step, mu: float) -> _Step:
+        """The step towards complementarity `mu`, with the predictor's second-order error."""
+        state, diagonal = self._method.state, self._lambda
+        error = _symmetrised(affine.X @ affine.Z)
+        error *= 2.0 / (diagonal[:, None] + diagonal)
+        return self._step(
+            mu - state.alpha * state.zl - affine.alpha * affine.zl,
+            mu - self._above * state.zu + affine.alpha * affine.zu,
+            np.diag(mu / diagonal - diagonal) - error,
+        )
+
+    def _step(self, rl: FloatArray, ru: FloatArray, rX: FloatArray) -> _Step:
         """The step for given right-hand sides of the complementarity equations."""
         method, halves, theta = self._method, self._halves, self._theta
         state = method.state
         rho = -method._ra + rl / state.alpha - ru / self._above
-        # dM = W (rS - rM + Jᵀdw - dξ I) W
-        pushed = self._widen(rS - method._rM)
+        # dX = rX - rM + Jᵀdw - dξ E, in scaled variables
+        pushed = rX - self._rM
         rhs = self._T * halves.total(halves.sign * rho / theta) - self._J.apply(pushed)
         a = self._solve(rhs)
         target = [
             -method._rsum - float(a.sum()),
-            -method._rtrace - float(np.trace(pushed)) - float(self._jt @ a),
+            -method._rtrace - float(np.sum(self._E * pushed)) - float(self._jt @ a),
         ]
         dnu, dxi = np.linalg.solve(self._small, target)
         dw = a - dnu * self._b + dxi * self._e
-        pull = self._J.adjoint(dw) - dxi * np.eye(len(pushed))
-        dM = pushed + self._widen(pull)
-        dalpha = self._split(dw, rho, self._K @ dw + self._J.apply(dM) + dnu)
+        pull = self._J.adjoint(dw) - dxi * self._E
+        dX = pushed + pull
+        dalpha = self._split(dw, rho, dX, dnu)
         return _Step(
             alpha=dalpha,
-            M=dM,
+            w=dw,
+            X=dX,
+            Z=self._rM - pull,
             zl=(rl - state.zl * dalpha) / state.alpha,
             zu=(ru + state.zu * dalpha) / self._above,
-            S=method._rM - pull,
             nu=float(dnu),
             xi=float(dxi),
         )
 
-    def _split(self, dw: FloatArray, rho: FloatArray, change: FloatArray) -> FloatArray:
+    def _split(self, dw: FloatArray, rho: FloatArray, dX: FloatArray, dnu: float) -> FloatArray:
         """Changes of the halves from those of w.
 
         Each half could be had by dividing by its θ; only the larger θ of a pair is a safe
         divisor, the other half follows from dw.
         """
         halves = self._halves
-        direct = (rho - halves.sign * change[halves.sample]) / self._theta
-        if len(halves.sample) == halves.size:
-            return halves.sign * dw[halves.sample]
-        first, second = _pairs(halves)
-        single = np.setdiff1d(np.arange(len(halves.sample)), np.concatenate([first, second]))
-        result = direct.copy()
-        result[single] = (halves.sign * dw[halves.sample])[single]
+        result: FloatArray = halves.sign * dw[halves.sample]
+        first, second = halves.pairs
+        if not len(first):
+            return result
+        change = self._K @ dw + self._J.apply(dX) + dnu
         keep_first = self._theta[first] >= self._theta[second]
         safe = np.where(keep_first, first, second)
         other = np.where(keep_first, second, first)
-        rest = dw[halves.sample[safe]] - halves.sign[safe] * direct[safe]
-        result[other] = halves.sign[other] * rest
+        sample = halves.sample[safe]
+        result[safe] = (rho[safe] - halves.sign[safe] * change[sample]) / self._theta[safe]
+        result[other] = halves.sign[other] * (dw[sample] - halves.sign[safe] * result[safe])
         return result
 
+    def reach(self, step: _Step) -> float:
+        """Largest multiple of a step that stays feasible."""
+        state = self._method.state
+        reach = min(self._matrix_room(step.X), self._matrix_room(step.Z))
+        for value, change in (
+            (state.alpha, step.alpha),
+            (self._above, -step.alpha),
+            (state.zl, step.zl),
+            (state.zu, step.zu),
+        ):
+            fastest = float(np.max(-change / value))
+            if fastest > 0.0:
+                reach = min(reach, 1.0 / fastest)
+        return reach
 
-def _pairs(halves: Halves) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Positions of the two halves of the samples that have two."""
-    order = np.argsort(halves.sample, kind="stable")
-    same = halves.sample[order][1:] == halves.sample[order][:-1]
-    return order[:-1][same], order[1:][same]
+    def _matrix_room(self, change: FloatArray) -> float:
+        """Largest step along `change` that keeps Λ positive semidefinite."""
+        root = np.sqrt(self._lambda)
+        lowest = float(np.linalg.eigvalsh(change / root / root[:, None])[0])
+        return np.inf if lowest >= 0 else -1.0 / lowest
+
+    def complementarity_after(self, step: _Step, length: float) -> float:
+        """What the complementarity becomes after a step."""
+        state, scaled = self._method.state, np.diag(self._lambda)
+        alpha = state.alpha + length * step.alpha
+        above = self._halves.upper - alpha
+        vectors = alpha @ (state.zl + length * step.zl) + above @ (state.zu + length * step.zu)
+        matrices = np.sum((scaled + length * step.X) * (scaled + length * step.Z))
+        return float(vectors + matrices)
 
 
 def _symmetrised(A: FloatArray) -> FloatArray:
     return 0.5 * (A + A.T)
-
-
-def _room(A: FloatArray, change: FloatArray) -> float:
-    """Largest step along a symmetric `change` that keeps A positive semidefinite."""
-    inverse = solve_triangular(np.linalg.cholesky(A), np.eye(len(A)), lower=True)
-    lowest = float(np.linalg.eigvalsh(inverse @ change @ inverse.T)[0])
-    return np.inf if lowest >= 0 else -1.0 / lowest

@@ -41,11 +41,11 @@ class WholeProblem(JointProblem):
         self.trace = float(problem.parameters.side)
         self._rows = np.arange(problem.dual.size)
 
-    def linearise(self, w: FloatArray, M: FloatArray) -> Linearisation:
+    def linearise(self, w: FloatArray, L: FloatArray) -> Linearisation:
         """See :meth:`JointProblem.linearise`."""
         moments = self._kernels.moments(w)
-        K = self._kernels.gram(M, centred=True)
-        inner = moments.sensitivities(np.eye(len(M)), self._rows)
+        K = self._kernels.gram_factor(L, centred=True)
+        inner = moments.sensitivities(np.eye(len(L)), self._rows)
         return Linearisation(
             K=K,
             sensitivities=_Centred(inner),
@@ -55,7 +55,7 @@ class WholeProblem(JointProblem):
 
 
 class RestrictedProblem(JointProblem):
-    """Some samples free to move, the others held at their values.
+    """Some samples free to move, the others held; P = V M Vᵀ in the span of an orthonormal V.
 
     The held samples enter through their moments alone: their share of the scores is linear in
     M, their share of D(w) linear in the moving samples plus a constant.
@@ -68,31 +68,37 @@ class RestrictedProblem(JointProblem):
         Samples that move.
     w : ndarray of shape (m,)
         Dual vector; its values outside `rows` are held.
+    span : ndarray of shape (n_params, r), optional
+        V; everything by default.
     """
 
-    def __init__(self, problem: SaddlePoint, rows: Rows, w: FloatArray) -> None:
+    def __init__(
+        self, problem: SaddlePoint, rows: Rows, w: FloatArray, span: FloatArray | None = None
+    ) -> None:
         self.dual = problem.dual.restrict(rows)
         self.halves = halves_of(self.dual)
         self.trace = float(problem.parameters.side)
-        self._kernels = problem.kernels.restrict(rows)
+        self._kernels = problem.kernels.restrict(rows, span)
         self._all = np.arange(len(rows))
+        V = problem.parameters.centre if span is None else span
+        self._eye = np.eye(V.shape[1])
         held = w.copy()
         held[rows] = 0.0
         self.sum_w = -float(held.sum())
         point = problem.kernels.moments(held)
-        self._held = point.sensitivities(problem.parameters.centre, rows)
-        self._held_half_gradient = 0.5 * point.gradient
+        self._held = point.sensitivities(V, rows)
+        self._held_half_gradient = 0.5 * (V.T @ point.gradient @ V)
 
-    def linearise(self, w: FloatArray, M: FloatArray) -> Linearisation:
+    def linearise(self, w: FloatArray, L: FloatArray) -> Linearisation:
         """See :meth:`JointProblem.linearise`."""
         moments = self._kernels.moments(w)
-        K = self._kernels.gram(M)
-        inner = moments.sensitivities(np.eye(len(M)), self._all)
+        K = self._kernels.gram_factor(L)
+        inner = moments.sensitivities(self._eye, self._all)
         half_gradient = 0.5 * moments.gradient + self._held.adjoint(w)
         return Linearisation(
             K=K,
             sensitivities=inner.plus(self._held),
-            scores=K @ w + self._held.apply(M),
+            scores=K @ w + self._held.apply(L @ L.T),
             half_gradient=half_gradient + self._held_half_gradient,
         )
 
@@ -111,12 +117,15 @@ class _Centred(Sensitivities):
     def adjoint(self, v: FloatArray) -> FloatArray:
         return self._inner.adjoint(v - v.mean())
 
-    def gram(self, F: FloatArray) -> FloatArray:
-        G = self._inner.gram(F)
+    def gram(self) -> FloatArray:
+        G = self._inner.gram()
         means = G.mean(axis=0)
         G -= means
         G -= (means - means.mean())[:, None]
         return G
+
+    def transformed(self, F: FloatArray) -> Self:
+        return type(self)(self._inner.transformed(F))
 
     def plus(self, other: Self) -> Self:
         return type(self)(self._inner.plus(other._inner))
@@ -127,7 +136,8 @@ def state_near(
 ) -> tuple[JointState, float]:
     """An iterate with the given interior M and α and fitting multipliers; scale of the scores."""
     halves, side = problem.halves, len(M)
-    here = problem.linearise(halves.join(alpha), M)
+    L: FloatArray = np.linalg.cholesky(M).astype(np.float64, copy=False)
+    here = problem.linearise(halves.join(alpha), L)
     middle = float(np.median(here.scores))
     spread = float(np.abs(here.scores - middle).max())
     scale = max(float(np.abs(problem.dual.linear).max()), spread, 1e-12)

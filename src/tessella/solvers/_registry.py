@@ -47,8 +47,8 @@ SOLVERS: dict[str, Solver] = {
     "working-set": working_set,
 }
 
-_JOINT_MAX_ROWS = 500
-_SECOND_ORDER_MAX_PARAMS = 256
+_JOINT_MAX_ROWS = 200
+_JOINT_MAX_PARAMS = 64  # beyond, eigenproblems of side n_P at every Newton step are the cost
 
 
 def check_solver(name: str) -> None:
@@ -60,15 +60,13 @@ def check_solver(name: str) -> None:
 def choose_solver(name: str, problem: SaddlePoint) -> Solver:
     """The solver of that name; for "auto" the one that suits the size of the problem.
 
-    The joint method up to 500 rows, where one run of it costs less than finding a working set;
-    the working-set method for any number of rows beyond; Frank-Wolfe where n_P exceeds 256,
-    because both others solve eigenproblems of that side at every Newton step.
+    The joint method up to 200 rows, where one run of it costs less than finding a working set;
+    the working-set method for any number of rows beyond, and for a P so large that it has to be
+    moved a few directions at a time.
     """
     check_solver(name)
     if name != "auto":
         return SOLVERS[name]
     kernels = problem.kernels
-    if kernels.n_params > _SECOND_ORDER_MAX_PARAMS:
-        return frank_wolfe
-    small = kernels.n_samples <= _JOINT_MAX_ROWS and kernels.dtype == np.float64
-    return joint if small else working_set
+    small = kernels.n_samples <= _JOINT_MAX_ROWS and kernels.n_params <= _JOINT_MAX_PARAMS
+    return joint if small and kernels.dtype == np.float64 else working_set

@@ -119,9 +119,9 @@ class Run:
         self.check_time()
         return point
 
-    def count_newton(self) -> None:
-        """Count a Newton step of the joint method."""
-        self._n_newton += 1
+    def count_newton(self, steps: int = 1) -> None:
+        """Count Newton steps of the joint method."""
+        self._n_newton += steps
 
     def check_time(self) -> None:
         """Stop if the time is over and there is an answer to return."""

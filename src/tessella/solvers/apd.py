@@ -68,7 +68,8 @@ def apd(
     time_limit : float, optional
         Seconds; the best certified pair is returned when they are over.
     P0, w0 : ndarray, optional
-        Where to start: a feasible P (identity by default) and a dual vector.
+        Where to start: a feasible P (identity by default), or a factor U of P = U Uᵀ with fewer
+        columns than rows, and a dual vector.
     safe_steps : bool
         Use the Euclidean norm of the paper and the constant steps that its theorem allows, without
         restarts. They are far too short to be of use; they are here to be looked at.

@@ -53,7 +53,8 @@ def frank_wolfe(
     time_limit : float, optional
         Seconds; the best certified pair is returned when they are over.
     P0, w0 : ndarray, optional
-        Where to start: a feasible P (identity by default) and a dual vector.
+        Where to start: a feasible P (identity by default), or a factor U of P = U Uᵀ with fewer
+        columns than rows, and a dual vector.
     step : {"exact", "open-loop", "pairwise"}
         Line search on the derivative ``-½ w_γᵀ (K_S - K) w_γ``, which costs one warm SVM per
         probe; or the fixed rule 2 / (k + 2); or, once steps towards the vertex become short,

@@ -45,7 +45,8 @@ def hybrid(
     time_limit : float, optional
         Seconds for both; the best certified pair is returned when they are over.
     P0, w0 : ndarray, optional
-        Where to start: a feasible P (identity by default) and a dual vector.
+        Where to start: a feasible P (identity by default), or a factor U of P = U Uᵀ with fewer
+        columns than rows, and a dual vector.
     switch_tol : float
         Gap at which the second stage takes over.
     n_jobs : int, optional

@@ -49,7 +49,8 @@ def joint(
     time_limit : float, optional
         Seconds; the best certified pair is returned when they are over.
     P0, w0 : ndarray, optional
-        Where to start: a feasible P and a dual vector. Both are moved into the interior.
+        Where to start: a feasible P, or a factor U of P = U Uᵀ with fewer columns than rows, and
+        a dual vector. Both are moved into the interior.
     n_jobs : int, optional
         Threads of the final SVM solve.
     callback : callable, optional
@@ -62,7 +63,7 @@ def joint(
     Notes
     -----
     Cost per step: one Cholesky factorisation of side m, the kernel matrix for a P of full rank,
-    and products of the size m · m · n_P; about six m × m matrices in float64. Typically 15 to 35
+    and products of the size m · m · n_P; about six m × m matrices in float64. Typically 10 to 30
     steps to a gap of 1e-6. The equations are those of the optimality conditions of the paper's
     problem (its equation for the saddle point), with Nesterov-Todd scaling.
     """
