@@ -70,6 +70,16 @@ class Halves:
         """The dual vector w."""
         return self.total(self.sign * alpha)
 
+    def settled(self, alpha: FloatArray, zl: FloatArray, zu: FloatArray) -> FloatArray:
+        """α with the halves that are on their way to a border put there.
+
+        Of a half and the multiplier of its border one tends to zero: the smaller one does, each
+        measured in its own unit.
+        """
+        unit = (float(zl.max()) + float(zu.max())) / np.maximum(self.upper, 1e-300)
+        at_zero, at_upper = alpha * unit < zl, (self.upper - alpha) * unit < zu
+        return np.where(at_zero, 0.0, np.where(at_upper, self.upper, alpha))
+
     @cached_property
     def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Positions of the two halves of the samples that have two."""

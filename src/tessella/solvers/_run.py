@@ -129,10 +129,11 @@ class Run:
         if late and self.has_answer:
             raise StopRun(SolverStatus.TIME_LIMIT)
 
-    def replace(self, P: FloatArray, w: FloatArray) -> None:
+    def replace(self, P: FloatArray, w: FloatArray) -> bool:
         """Put an equivalent pair in the place of the answer, if it is certified no worse.
 
-        "No worse" is a tenth of the tolerance: what is gained is the sparsity of w.
+        "No worse" is a tenth of the tolerance: what is gained is the sparsity of w. Tells
+        whether it was done.
         """
         assert self._best is not None
         point = self.problem.at(w)
@@ -140,9 +141,11 @@ class Run:
         bound = max(self._bound, certificate.lower)
         slack = 0.1 * self.tol * abs(self._best[2].upper)
         met = relative_gap(certificate.upper, bound) <= self.tol or self.gap > self.tol
-        if met and certificate.upper <= self._best[2].upper + slack:
-            self._bound = bound
-            self._best = (P.copy(), point.w.copy(), certificate)
+        if not (met and certificate.upper <= self._best[2].upper + slack):
+            return False
+        self._bound = bound
+        self._best = (P.copy(), point.w.copy(), certificate)
+        return True
 
     def _keep(self, P: FloatArray, point: DualPoint) -> None:
         certificate = point.certificate(P)

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from tessella.backend import limit_blas
 from tessella.problems import SaddlePoint
-from tessella.solvers._interior_point import InteriorPoint
+from tessella.solvers._interior_point import InteriorPoint, JointState
 from tessella.solvers._joint_problems import RestrictedProblem, inwards, state_near
 from tessella.solvers._result import SolverResult, SolverStatus
-from tessella.solvers._run import Callback, Run, run_to_end
+from tessella.solvers._run import Callback, Run, StopRun, run_to_end
 from tessella.solvers.joint import joint
 from tessella.svm import DualSolution
 
@@ -29,7 +29,6 @@ _WHOLE_SPAN = 64  # largest n_P for which P moves in all directions at once
 _SPAN = 32  # directions in which it moves otherwise at first: half from P, half from D(w)
 _REMEMBERED = 2  # leading directions of D(w) that later rounds keep
 _NEGLIGIBLE = 1e-6  # part of the largest eigenvalue of P below which a direction is not kept
-_SNAP = 1e-5  # part of the box within which a half counts as being at its border
 _SHRINK = 0.3  # of the step when the value has risen
 
 
@@ -104,7 +103,7 @@ def working_set(
         n_jobs=n_jobs,
         callback=callback,
     )
-    return run_to_end(run, lambda run: _WorkingSet(run, P0, w0, n_jobs).iterate())
+    return run_to_end(run, lambda run: _WorkingSet(run, P0, w0, n_jobs).solve())
 
 
 class _WorkingSet:
@@ -121,7 +120,7 @@ class _WorkingSet:
         self._least_rows = max(_FIRST_ROWS, _ROWS_PER_PARAM * run.problem.parameters.side)
         self._most_rows = max(_USUAL_ROWS, self._least_rows)
         self._P = self._guess() if P0 is None else P0
-        self._w = w0
+        self._w: FloatArray = np.zeros(self._dual.size) if w0 is None else w0
         self._K: NDArray[np.floating] | None = None
         self._span = _SPAN
         self._earlier: list[FloatArray] = []
@@ -143,8 +142,24 @@ class _WorkingSet:
         P: FloatArray = 0.98 * answer.P + 0.02 * centre
         return P
 
-    def iterate(self) -> SolverStatus:
-        """Rounds until the run is over."""
+    def solve(self) -> SolverStatus:
+        """Rounds until the run is over; then a dual vector with exact zeros, as an SVM has."""
+        try:
+            return self._iterate()
+        except StopRun as stop:
+            if stop.status is SolverStatus.OPTIMAL:
+                self._sparsify()
+            return stop.status
+
+    def _sparsify(self) -> None:
+        """Exchange a best pair that comes from the interior for one with exact zeros."""
+        run, (P, w) = self._run, self._run.best
+        if np.array_equal(w, self._w) or run.replace(P, self._w):
+            return
+        self._K = self._problem.kernels.gram(P, centred=True, out=self._K)
+        run.replace(P, run.svm(self._K, P, self._w, self._svm_tol()).w)
+
+    def _iterate(self) -> SolverStatus:
         run = self._run
         svm = self._solve_svm(1.0)
         while True:
@@ -184,17 +199,22 @@ class _WorkingSet:
         alpha = inwards(restricted.halves, svm.w[rows])
         with limit_blas(self._n_jobs, len(rows)):
             start = state_near(restricted, self._interior(span), alpha)
-            M, alpha = self._minimise(InteriorPoint(restricted, *start), tol)
-        upper = restricted.halves.upper
-        alpha = np.where(alpha < _SNAP * upper, 0.0, alpha)
-        alpha = np.where(alpha > (1 - _SNAP) * upper, upper, alpha)
-        moved = svm.w.copy()
-        moved[rows] = restricted.halves.join(alpha)
-        self._w = self._dual.feasible(moved)
+            state = self._minimise(InteriorPoint(restricted, *start), tol)
+        halves, M = restricted.halves, state.M
         P = M if span is None else span @ M @ span.T
         self._P = P * (len(P) / float(np.trace(P)))
-        self._point = self._run.record(self._P, self._w, 1.0)
+        # Values on their way to a border are put there for whoever goes on from here. The
+        # interior ones prove a little more, so they are what is certified.
+        settled = halves.settled(state.alpha, state.zl, state.zu)
+        self._w = self._moved(svm.w, rows, halves.join(settled))
+        interior = self._moved(svm.w, rows, halves.join(state.alpha))
+        self._point = self._run.record(self._P, interior, 1.0)
         return self._P
+
+    def _moved(self, w: FloatArray, rows: Rows, values: FloatArray) -> FloatArray:
+        moved = w.copy()
+        moved[rows] = values
+        return self._dual.feasible(moved)
 
     @property
     def _whole_span(self) -> bool:
@@ -226,19 +246,19 @@ class _WorkingSet:
         interior: FloatArray = M + 0.1 * side / r * np.eye(r)
         return interior
 
-    def _minimise(self, method: InteriorPoint, tol: float) -> tuple[FloatArray, FloatArray]:
-        """The best iterate of the interior point method: its M and α."""
-        best, M, alpha = method.merit, method.state.M, method.state.alpha
+    def _minimise(self, method: InteriorPoint, tol: float) -> JointState:
+        """The best iterate of the interior point method."""
+        best, state = method.merit, method.state
         for _ in range(_MAX_NEWTON):
             if method.advance() == 0.0:
                 break
             self._run.count_newton()
             self._run.check_time()
             if method.merit < best:
-                best, M, alpha = method.merit, method.state.M, method.state.alpha
+                best, state = method.merit, method.state
             if best <= tol or method.merit > 1e3 * best:
                 break
-        return M, alpha
+        return state
 
     def _choose_rows(self, svm: DualSolution) -> Rows:
         """Free samples and those nearest to becoming free; a random part of them if too many."""
