@@ -1,9 +1,11 @@
-"""Compiled core: max-product tiles and the dual SVM solver (C++17, nanobind)."""
+"""Compiled core: max-product matrices and the dual SVM solver (C++17, nanobind)."""
 
 from . import _native
 
+kernel_matrix = _native.kernel_matrix
 max_product = _native.max_product
+max_product_apply = _native.max_product_apply
 max_threads = _native.max_threads
 solve_dual = _native.solve_dual
 
-__all__ = ["max_product", "max_threads", "solve_dual"]
+__all__ = ["kernel_matrix", "max_product", "max_product_apply", "max_threads", "solve_dual"]

@@ -8,6 +8,25 @@ def max_product(
     out: NDArray[float64] | NDArray[float32],
     threads: int,
 ) -> None: ...
+def max_product_apply(
+    left: NDArray[float64],
+    right: NDArray[float64],
+    weights: NDArray[float64],
+    out: NDArray[float64],
+    threads: int,
+) -> None: ...
+def kernel_matrix(
+    room_left: NDArray[float64],
+    high_left: NDArray[float64],
+    first_left: NDArray[float64],
+    second_left: NDArray[float64],
+    room_right: NDArray[float64],
+    high_right: NDArray[float64],
+    first_right: NDArray[float64],
+    second_right: NDArray[float64],
+    out: NDArray[float64] | NDArray[float32],
+    threads: int,
+) -> None: ...
 def solve_dual(
     kernel: NDArray[float64] | NDArray[float32],
     linear: NDArray[float64],

@@ -16,6 +16,7 @@ namespace {
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using MutableVector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using MutableMatrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Kernel = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
@@ -30,6 +31,43 @@ void max_product(const Matrix& left, const Matrix& right, Tile<T> out, int threa
   tessella::max_product<T>(left.data(), left.shape(0), right.data(), right.shape(0),
                            left.shape(1), out.data(), static_cast<std::size_t>(out.stride(0)),
                            threads);
+}
+
+void max_product_apply(const Matrix& left, const Matrix& right, const Matrix& weights,
+                       MutableMatrix out, int threads) {
+  if (left.shape(1) != right.shape(1) || weights.shape(1) != right.shape(0) ||
+      out.shape(0) != left.shape(0) || out.shape(1) != weights.shape(0))
+    throw std::invalid_argument("max_product_apply: shapes do not fit");
+  nb::gil_scoped_release release;
+  tessella::max_product_apply(left.data(), left.shape(0), right.data(), right.shape(0),
+                              left.shape(1), weights.data(), weights.shape(0), out.data(),
+                              threads);
+}
+
+tessella::KernelSide kernel_side(const Matrix& room, const Matrix& high, const Matrix& first,
+                                 const Matrix& second) {
+  const std::size_t count = room.shape(0);
+  if (high.shape(0) != count || first.shape(0) != count || second.shape(0) != count ||
+      first.shape(1) != second.shape(1))
+    throw std::invalid_argument("kernel_matrix: shapes do not fit");
+  return {count, room.data(), high.data(), first.data(), second.data()};
+}
+
+template <class T>
+void kernel_matrix(const Matrix& room_left, const Matrix& high_left, const Matrix& first_left,
+                   const Matrix& second_left, const Matrix& room_right, const Matrix& high_right,
+                   const Matrix& first_right, const Matrix& second_right, Tile<T> out,
+                   int threads) {
+  const auto left = kernel_side(room_left, high_left, first_left, second_left);
+  const auto right = kernel_side(room_right, high_right, first_right, second_right);
+  if (room_left.shape(1) != room_right.shape(1) || high_left.shape(1) != high_right.shape(1) ||
+      first_left.shape(1) != first_right.shape(1) || out.shape(0) != left.count ||
+      out.shape(1) != right.count || (out.shape(1) > 1 && out.stride(1) != 1))
+    throw std::invalid_argument("kernel_matrix: shapes or strides do not fit");
+  nb::gil_scoped_release release;
+  tessella::kernel_matrix<T>(left, right, room_left.shape(1), high_left.shape(1),
+                             first_left.shape(1), out.data(),
+                             static_cast<std::size_t>(out.stride(0)), threads);
 }
 
 // True when Ctrl-C was pressed. The pending exception is cleared: the solver returns its best
@@ -73,6 +111,15 @@ NB_MODULE(_native, m) {
   m.def("max_product", &max_product<double>, "left"_a, "right"_a, "out"_a.noconvert(), "threads"_a,
         "out[i, j] = prod_f min(left[i, f], right[j, f]).");
   m.def("max_product", &max_product<float>, "left"_a, "right"_a, "out"_a.noconvert(), "threads"_a);
+  m.def("max_product_apply", &max_product_apply, "left"_a, "right"_a, "weights"_a,
+        "out"_a.noconvert(), "threads"_a, "out = B @ weights.T for the max-product matrix B.");
+  m.def("kernel_matrix", &kernel_matrix<double>, "room_left"_a, "high_left"_a, "first_left"_a,
+        "second_left"_a, "room_right"_a, "high_right"_a, "first_right"_a, "second_right"_a,
+        "out"_a.noconvert(), "threads"_a,
+        "out = B * (high @ high.T) + first @ second.T + second @ first.T, left against right.");
+  m.def("kernel_matrix", &kernel_matrix<float>, "room_left"_a, "high_left"_a, "first_left"_a,
+        "second_left"_a, "room_right"_a, "high_right"_a, "first_right"_a, "second_right"_a,
+        "out"_a.noconvert(), "threads"_a);
   m.def("solve_dual", &solve_dual<double>, "kernel"_a.noconvert(), "linear"_a, "epsilon"_a,
         "lower"_a, "upper"_a, "w"_a.noconvert(), "gradient"_a.noconvert(), "tol"_a, "max_iter"_a,
         "seconds"_a, "threads"_a,

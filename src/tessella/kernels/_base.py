@@ -86,6 +86,10 @@ class BoundKernelSet(ABC):
             raise ValueError(f"U has shape {U.shape}, expected ({self.n_params}, r).")
         return self._gram(U, U, centred, out)
 
+    def scores(self, P: FloatArray, w: ArrayLike) -> FloatArray:
+        """``K(P) @ w`` for the training rows, in float64, at a cost that grows with P's rank."""
+        return self.moments(w).scores(P)
+
     def gradient(self, w: ArrayLike) -> FloatArray:
         """D(w), the matrix with ``<D(w), P> = w @ K(P) @ w`` for every P."""
         return self.moments(w).gradient
@@ -227,16 +231,17 @@ def checked_parameter(P: ArrayLike, n_params: int) -> FloatArray:
 
 
 def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(L, R) with ``P = L @ R.T`` and as many columns as P has rank.
+    """(L, R) with ``P = L @ R.T``, as many columns as P has rank, and L = R up to signs.
 
     Directions whose eigenvalue is rounding noise are dropped: learned matrices have rank one or
-    two, and every later cost grows with the number of columns.
+    two, and every later cost grows with the number of columns. Because columns differ in their
+    sign at most, a kernel matrix made of the two is symmetric to the last bit.
     """
     eigenvalues, vectors = np.linalg.eigh(0.5 * (P + P.T))
     size = np.abs(eigenvalues)
     keep = size > len(P) * np.finfo(float).eps * size.max(initial=0.0)
-    vectors = vectors[:, keep]
-    return vectors * eigenvalues[keep], vectors
+    right = vectors[:, keep] * np.sqrt(size[keep])
+    return right * np.sign(eigenvalues[keep]), right
 
 
 def within(outer: FloatArray | None, inner: FloatArray | None) -> FloatArray | None:

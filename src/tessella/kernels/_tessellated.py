@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from tessella import _core
 from tessella.backend import effective_threads
 from tessella.kernels._base import (
     BoundKernelSet,
@@ -29,14 +28,7 @@ from tessella.kernels._sensitivity import (
     FactoredSensitivities,
     Sensitivities,
 )
-from tessella.kernels._tessellated_basis import (
-    Basis,
-    MaxProductTile,
-    ProductPair,
-    Side,
-    max_product_tile,
-    tiles,
-)
+from tessella.kernels._tessellated_basis import Basis, ProductPair, Side, push
 
 
 @dataclass
@@ -69,9 +61,10 @@ class TessellatedKernels(KernelSet):
     Integrals are divided by the volume of the box, factor by factor, so no entry overflows and
     `C` keeps its meaning when `delta` or the number of features changes.
 
-    For ``monomials="x"`` a binding holds the m × m max-product matrix; a kernel matrix for P of
-    rank r costs O(m² r) beyond it, a gradient O(m · support · n_params). For ``"xz"`` nothing of
-    size m² is held and both cost C(n + 2d, 2d) times more.
+    Nothing of size m² is held: the max-product matrix is computed in registers wherever it is
+    needed, which is faster than reading it from memory. For ``monomials="x"`` a kernel matrix for
+    P of rank r costs O(m² (n + r)), a gradient O(m · support · (n + n_params)); for ``"xz"`` both
+    cost C(n + 2d, 2d) times more.
 
     Examples
     --------
@@ -127,21 +120,18 @@ class TessellatedKernels(KernelSet):
 
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
         """See :meth:`KernelSet.memory_estimate`."""
+        del itemsize  # nothing of size m² is held
         half = self.count_params(n_features) // 2
-        if self.monomials == "x":
-            return itemsize * n_samples**2 + 8 * n_samples * (2 * n_features + 6 * half)
-        return 8 * n_samples * (n_features + 1) * (6 * half)
+        powers = 1 if self.monomials == "x" else n_features + 1
+        return 8 * n_samples * (2 * n_features + 6 * powers * half)
 
     def cross(
         self, X: ArrayLike, Y: ArrayLike, P: FloatArray, *, n_jobs: int | None = None
     ) -> FloatArray:
         """See :meth:`KernelSet.cross`."""
-        left, right, pair = self._pair(X, Y, P)
-        K = np.empty((len(left), len(right)))
-        threads = effective_threads(n_jobs)
-        for rows, cols in tiles(len(left), len(right)):
-            products = max_product_tile(left, right, rows, cols, threads)
-            K[rows, cols] = pair.tile(rows, cols, products)
+        pair = self._pair(X, Y, P)
+        K = np.empty(pair.shape)
+        pair.matrix(K, effective_threads(n_jobs))
         return K
 
     def scores(
@@ -154,8 +144,8 @@ class TessellatedKernels(KernelSet):
         n_jobs: int | None = None,
     ) -> FloatArray:
         """See :meth:`KernelSet.scores`."""
-        left, right, pair = self._pair(X, Y, P)
-        return pair.scores(left, right, as_dual_vector(w, len(right)), effective_threads(n_jobs))
+        pair = self._pair(X, Y, P)
+        return pair.scores(as_dual_vector(w, pair.shape[1]), effective_threads(n_jobs))
 
     def diag(self, X: ArrayLike, P: FloatArray) -> FloatArray:
         """See :meth:`KernelSet.diag`."""
@@ -166,14 +156,13 @@ class TessellatedKernels(KernelSet):
     def _basis(self, n_features: int) -> Basis:
         return Basis(n_features=n_features, **self.get_params())
 
-    def _pair(self, X: ArrayLike, Y: ArrayLike, P: FloatArray) -> tuple[Side, Side, ProductPair]:
+    def _pair(self, X: ArrayLike, Y: ArrayLike, P: FloatArray) -> ProductPair:
         X_rows, Y_rows = as_rows(X), as_rows(Y)
         if X_rows.shape[1] != Y_rows.shape[1]:
             raise ValueError(f"X has {X_rows.shape[1]} features and Y has {Y_rows.shape[1]}.")
         basis = self._basis(X_rows.shape[1])
-        left, right = symmetric_factors(checked_parameter(P, basis.n_params))
-        X_side, Y_side = Side(basis, X_rows), Side(basis, Y_rows)
-        return X_side, Y_side, ProductPair(X_side.factor(left), Y_side.factor(right))
+        factors = symmetric_factors(checked_parameter(P, basis.n_params))
+        return ProductPair((Side(basis, X_rows), Side(basis, Y_rows)), *factors)
 
 
 class BoundTessellated(BoundKernelSet):
@@ -196,38 +185,22 @@ class BoundTessellated(BoundKernelSet):
         self._side = side if span is None else side.within(span)
         self.n_samples = len(X)
         self.n_params = self._side.basis.n_params
-        # With powers of z there are C(n + 2d, 2d) max-product matrices: too many to keep.
-        self._stored: NDArray[Any] | None = None
-        if kernels.monomials == "x":
-            self._stored = np.empty((len(X), len(X)), dtype)
-            _core.max_product(self._side.room, self._side.room, self._stored, threads)
-
-    def _products(self, rows: slice, cols: slice, *, exact: bool = False) -> MaxProductTile:
-        side = self._side
-        if self._stored is None or (exact and self._stored.dtype != np.float64):
-            return max_product_tile(side, side, rows, cols, self._threads)
-        return MaxProductTile(
-            side.basis, self._stored[rows, cols], side.corner[rows], side.corner[cols]
-        )
 
     def _gram(
         self, left: FloatArray, right: FloatArray, centred: bool, out: NDArray[Any] | None
     ) -> NDArray[Any]:
-        pair = ProductPair(self._side.factor(left), self._side.factor(right))
+        pair = ProductPair((self._side, self._side), left, right)
         if centred:
             pair.subtract_means(self._mean_moments.factor_scores(left, right))
-        m = self.n_samples
-        K = np.empty((m, m), self.dtype) if out is None else out
-        for rows, cols in tiles(m, m):
-            if cols.start < rows.start:
-                continue
-            tile = pair.tile(rows, cols, self._products(rows, cols))
-            if rows.start == cols.start:
-                tile = 0.5 * (tile + tile.T)
-            K[rows, cols] = tile
-            if rows.start != cols.start:
-                K[cols, rows] = K[rows, cols].T
+        K = np.empty(pair.shape, self.dtype) if out is None else out
+        pair.matrix(K, self._threads)
         return K
+
+    def scores(self, P: FloatArray, w: ArrayLike) -> FloatArray:
+        """See :meth:`BoundKernelSet.scores`."""
+        factors = symmetric_factors(checked_parameter(P, self.n_params))
+        pair = ProductPair((self._side, self._side), *factors)
+        return pair.scores(as_dual_vector(w, self.n_samples), self._threads)
 
     @cached_property
     def _mean_moments(self) -> TessellatedMoments:
@@ -238,16 +211,8 @@ class BoundTessellated(BoundKernelSet):
         dual = as_dual_vector(w, self.n_samples)
         side, basis = self._side, self._side.basis
         weighted = side.zeta_high * dual[:, None]
-        pushed = [np.zeros_like(weighted) for _ in basis.groups]
-        for rows, cols in tiles(self.n_samples, self.n_samples):
-            if not dual[cols].any():
-                continue
-            products = self._products(rows, cols, exact=True)
-            for power, pairs in basis.sums:
-                factor = products.with_power(power)
-                for a, b in pairs:
-                    group = basis.high_groups[b]
-                    pushed[a][rows, group] += factor @ weighted[cols][:, group]
+        parts = [(weighted[:, group], group) for group in basis.high_groups]
+        pushed = push(side, side, parts, weighted.shape[1], self._threads)
         return TessellatedMoments(side, dual, pushed)
 
     def restrict(self, rows: NDArray[np.intp], span: FloatArray | None = None) -> BoundTessellated:

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ from tessella import _core
 from tessella.kernels._base import FloatArray
 from tessella.kernels._monomials import IntArray, checked_degree, evaluate, exponents
 
-TILE = 1024  # side of a tile: a few of them in float64 fit in the last-level cache
+TILE = 1024  # side of a tile with powers of z: a few of them fit in the last-level cache
 _ROOM_FLOOR = 1e-12  # smallest side of the box above a corner, where a norm divides by it
 
 
@@ -294,12 +295,17 @@ class Side:
     def diag(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """k(x, x) for P = left · rightᵀ: here max(x, x) = x."""
         ours, theirs = self.factor(left), self.factor(right)
-        pair = ProductPair(ours, theirs)
-        result: FloatArray = np.einsum("kr,kr->k", pair.thin_left, pair.thin_right)
+        weights = self.basis.box_moments
         coefficients, _ = self.basis.split(left)
+        result = np.zeros(len(self))
         for k in range(len(self.basis.groups)):
             pushed = self._times_moments(k, self.volume) @ coefficients
             result += np.einsum("kr,kr->k", pushed, theirs.high[k])
+            result += np.einsum("kr,kr->k", ours.moment[k], theirs.low[k])
+            mixed = theirs.moment[k] + sum(
+                w * low for w, low in zip(weights[k], theirs.low, strict=True)
+            )
+            result += np.einsum("kr,kr->k", ours.low[k], mixed)
         return result
 
 
@@ -328,55 +334,116 @@ class Factor:
 
 
 class ProductPair:
-    """K between two sides for P = left · rightᵀ, evaluated tile by tile."""
+    """K between two sides for P = left · rightᵀ.
 
-    def __init__(self, left: Factor, right: Factor) -> None:
-        self.basis = left.basis
-        self.left, self.right = left, right
-        weights = self.basis.box_moments
+    The separable part is ``first · secondᵀ`` plus its mirror image, from thin matrices of both
+    sides; the rest, max-product matrices times products of `high`, is never held as a whole.
+    """
+
+    def __init__(self, sides: tuple[Side, Side], left: FloatArray, right: FloatArray) -> None:
+        self._sides = sides
+        self.basis = sides[0].basis
+        self._left, self._right = sides[0].factor(left), sides[1].factor(right)
+        self._first, self._second = self._thin(self._left), self._thin(self._right)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of K."""
+        return len(self._sides[0]), len(self._sides[1])
+
+    def _thin(self, factor: Factor) -> tuple[FloatArray, FloatArray]:
+        weights = 0.5 * self.basis.box_moments
         mixed = [
-            moment + sum(weights[k, other] * low for other, low in enumerate(right.low))
-            for k, moment in enumerate(right.moment)
+            moment + sum(weights[k, other] * low for other, low in enumerate(factor.low))
+            for k, moment in enumerate(factor.moment)
         ]
-        self.thin_left = np.hstack([*left.moment, *left.low])
-        self.thin_right = np.hstack([*right.low, *mixed])
+        return np.hstack(mixed), np.hstack(factor.low)
 
     def subtract_means(self, row_means: FloatArray) -> None:
         """Centre the matrix of a side with itself, given its row means."""
         ones = np.ones_like(row_means)
-        self.thin_left = np.column_stack([self.thin_left, row_means, ones])
-        self.thin_right = np.column_stack([self.thin_right, -ones, row_means.mean() - row_means])
+        shift = 0.5 * row_means.mean() - row_means
+        for name in ("_first", "_second"):
+            mixed, low = getattr(self, name)
+            setattr(self, name, (np.column_stack([mixed, shift]), np.column_stack([low, ones])))
 
-    def tile(self, rows: slice, cols: slice, products: MaxProductTile) -> FloatArray:
-        """K[rows, cols]."""
-        result: FloatArray = self.thin_left[rows] @ self.thin_right[cols].T
+    def matrix(self, out: NDArray[Any], threads: int) -> None:
+        """Write K to `out`; exactly symmetric where the two sides and factors are one."""
+        if len(self.basis.groups) > 1:
+            return self._tiled(out, threads)
+        (left, right), (first, second) = self._sides, (self._first, self._second)
+        _core.kernel_matrix(
+            *(left.room, self._left.high[0], *first),
+            *(right.room, self._right.high[0], *second),
+            out,
+            threads,
+        )
+        return None
+
+    def _tiled(self, out: NDArray[Any], threads: int) -> None:
+        left, right = self._sides
+        for rows, cols in tiles(len(left), len(right)):
+            mirrored = left is right and cols.start < rows.start
+            out[rows, cols] = out[cols, rows].T if mirrored else self._tile(rows, cols, threads)
+            if left is right and rows.start == cols.start:
+                out[rows, cols] = 0.5 * (out[rows, cols] + out[rows, cols].T)
+
+    def _tile(self, rows: slice, cols: slice, threads: int) -> FloatArray:
+        mixed, low = self._first
+        other_mixed, other_low = self._second
+        result: FloatArray = mixed[rows] @ other_low[cols].T
+        result += low[rows] @ other_mixed[cols].T
+        products = max_product_tile(*self._sides, rows, cols, threads)
         for power, pairs in self.basis.sums:
-            left = np.hstack([self.left.high[a][rows] for a, _ in pairs])
-            right = np.hstack([self.right.high[b][cols] for _, b in pairs])
-            entries = _thin_product(left, right)
+            left = np.hstack([self._left.high[a][rows] for a, _ in pairs])
+            right = np.hstack([self._right.high[b][cols] for _, b in pairs])
+            entries = left @ right.T
             entries *= products.with_power(power)
             result += entries
         return result
 
-    def scores(self, left_side: Side, right_side: Side, w: FloatArray, threads: int) -> FloatArray:
+    def scores(self, w: FloatArray, threads: int) -> FloatArray:
         """K @ w without K."""
-        result: FloatArray = self.thin_left @ (self.thin_right.T @ w)
-        for rows, cols in tiles(len(left_side), len(right_side)):
-            products = max_product_tile(left_side, right_side, rows, cols, threads)
-            for power, pairs in self.basis.sums:
-                factor = products.with_power(power)
-                for a, b in pairs:
-                    pushed = factor @ (w[cols, None] * self.right.high[b][cols])
-                    result[rows] += np.einsum("kr,kr->k", self.left.high[a][rows], pushed)
+        (mixed, low), (other_mixed, other_low) = self._first, self._second
+        result: FloatArray = mixed @ (other_low.T @ w) + low @ (other_mixed.T @ w)
+        everything = np.arange(self._right.high[0].shape[1])
+        parts = [(high * w[:, None], everything) for high in self._right.high]
+        pushed = push(*self._sides, parts, len(everything), threads)
+        for high, column_sums in zip(self._left.high, pushed, strict=True):
+            result += np.einsum("kr,kr->k", high, column_sums)
         return result
 
 
-def _thin_product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """``left @ right.T``; BLAS is slow on a single column, which is the Frank-Wolfe vertex."""
-    if left.shape[1] == 1:
-        return np.multiply.outer(left[:, 0], right[:, 0])
-    product: FloatArray = left @ right.T
-    return product
+def push(
+    left: Side,
+    right: Side,
+    parts: list[tuple[FloatArray, IntArray]],
+    width: int,
+    threads: int,
+) -> list[FloatArray]:
+    """Σ_γ' Σ_l mom_{γ+γ'}(max(x_k, y_l)) part_γ'[l], for each power γ of z: (m, width) each.
+
+    A part is a matrix with a row for each row of `right`, and the columns of the result that it
+    adds to. Rows of zeros cost nothing.
+    """
+    basis = left.basis
+    support = np.logical_or.reduce([part.any(axis=1) for part, _ in parts])
+    if len(parts) == 1:
+        result = np.empty((len(left), width))
+        weights = np.ascontiguousarray(parts[0][0][support].T)
+        _core.max_product_apply(left.room, right.room[support], weights, result, threads)
+        return [result]
+    pushed = [np.zeros((len(left), width)) for _ in basis.groups]
+    for rows, cols in tiles(len(left), len(right)):
+        if not support[cols].any():
+            continue
+        products = max_product_tile(left, right, rows, cols, threads)
+        for power, pairs in basis.sums:
+            factor = products.with_power(power)
+            for a, b in pairs:
+                part, columns = parts[b]
+                pushed[a][rows, columns] += factor @ part[cols]
+    return pushed
 
 
 class MaxProductTile:
