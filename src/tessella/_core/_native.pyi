@@ -36,6 +36,7 @@ def solve_dual(
     w: NDArray[float64],
     gradient: NDArray[float64],
     tol: float,
+    slack: float,
     max_iter: int,
     seconds: float,
     threads: int,

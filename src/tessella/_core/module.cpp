@@ -82,8 +82,8 @@ bool interrupted() {
 template <class T>
 nb::tuple solve_dual(const Kernel<T>& kernel, const Vector& linear, const Vector& epsilon,
                      const Vector& lower, const Vector& upper, MutableVector w,
-                     MutableVector gradient, double tol, std::int64_t max_iter, double seconds,
-                     int threads) {
+                     MutableVector gradient, double tol, double slack, std::int64_t max_iter,
+                     double seconds, int threads) {
   const std::size_t size = linear.shape(0);
   for (const std::size_t length : {kernel.shape(0), kernel.shape(1), epsilon.shape(0),
                                    lower.shape(0), upper.shape(0), w.shape(0),
@@ -92,7 +92,7 @@ nb::tuple solve_dual(const Kernel<T>& kernel, const Vector& linear, const Vector
   if (size == 0) throw std::invalid_argument("solve_dual: no samples");
   const tessella::DualProblem problem{size, linear.data(), epsilon.data(), lower.data(),
                                       upper.data()};
-  const tessella::DualLimits limits{tol, max_iter, seconds, interrupted};
+  const tessella::DualLimits limits{tol, slack, max_iter, seconds, interrupted};
   tessella::DualReport report;
   {
     nb::gil_scoped_release release;
@@ -121,11 +121,11 @@ NB_MODULE(_native, m) {
         "second_left"_a, "room_right"_a, "high_right"_a, "first_right"_a, "second_right"_a,
         "out"_a.noconvert(), "threads"_a);
   m.def("solve_dual", &solve_dual<double>, "kernel"_a.noconvert(), "linear"_a, "epsilon"_a,
-        "lower"_a, "upper"_a, "w"_a.noconvert(), "gradient"_a.noconvert(), "tol"_a, "max_iter"_a,
-        "seconds"_a, "threads"_a,
+        "lower"_a, "upper"_a, "w"_a.noconvert(), "gradient"_a.noconvert(), "tol"_a, "slack"_a,
+        "max_iter"_a, "seconds"_a, "threads"_a,
         "Solves the SVM dual in place; returns (status, iterations, intercept, objective, "
         "primal, violation).");
   m.def("solve_dual", &solve_dual<float>, "kernel"_a.noconvert(), "linear"_a, "epsilon"_a,
-        "lower"_a, "upper"_a, "w"_a.noconvert(), "gradient"_a.noconvert(), "tol"_a, "max_iter"_a,
-        "seconds"_a, "threads"_a);
+        "lower"_a, "upper"_a, "w"_a.noconvert(), "gradient"_a.noconvert(), "tol"_a, "slack"_a,
+        "max_iter"_a, "seconds"_a, "threads"_a);
 }

@@ -1,6 +1,6 @@
 // The dual of the soft-margin support vector machine, for a given dense kernel matrix.
 //
-//   maximise   p'w - sum_i eps_i |w_i| - 1/2 w'Kw     over   lower <= w <= upper,  sum w = 0
+//   maximise   p'w - sum_i eps_i |w_i| - 1/2 w'Kw     over   lower <= w <= upper,  sum w = total
 //
 // with lower <= 0 <= upper. Classification is p = y, eps = 0 and the box [0, C] or [-C, 0];
 // regression is p = y and the box [-C, C]. Keeping the kink of |w| in place of two nonnegative
@@ -26,7 +26,7 @@ struct DualProblem {
 };
 
 enum class DualStatus : int {
-  kOptimal = 0,      // relative gap <= tol
+  kOptimal = 0,      // the gap is small enough
   kMaxIter = 1,      // iteration limit
   kDeadline = 2,     // time limit
   kInterrupted = 3,  // asked to stop from outside
@@ -43,13 +43,14 @@ struct DualReport {
 };
 
 struct DualLimits {
-  double tol;                   // relative gap
+  double tol;                   // stop at a gap of tol * |primal| + slack
+  double slack;
   std::int64_t max_iter;        // negative: none
   double seconds;               // negative: none
   std::function<bool()> abort;  // polled about ten times a second; true stops the solver
 };
 
-// `w` is a feasible start on entry and the answer on exit, feasible whatever the status;
+// `w` is a feasible start on entry, whose sum is `total`, and the answer on exit;
 // `gradient` receives F = p - Kw of the answer. K is size x size, symmetric, row-major.
 template <class T>
 DualReport solve_dual(const T* kernel, const DualProblem& problem, const DualLimits& limits,

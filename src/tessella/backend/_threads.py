@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
@@ -43,14 +43,13 @@ def _usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def limit_blas(n_jobs: int | None, size: int) -> AbstractContextManager[Any]:
-    """Choose the threads of BLAS inside a ``with`` block, for matrices of side `size`.
+def limit_blas(n_jobs: int | None = None, size: int = 0) -> AbstractContextManager[Any]:
+    """Choose the threads of BLAS inside a ``with`` block, for factorisations of side `size`.
 
-    Small matrices get one thread: there, waking the others costs several times the product.
-    Above that, `n_jobs` threads, or as many as BLAS likes for None.
+    One thread below some thousands. Waking the others would cost several times a small product,
+    and BLAS keeps its threads spinning for a while after each call, in the way of the compiled
+    loops, which do all work of size m² here. Above, `n_jobs` threads.
     """
-    if n_jobs is None and size >= _SIDE_WORTH_THREADS:
-        return nullcontext()
     threads = 1 if size < _SIDE_WORTH_THREADS else effective_threads(n_jobs)
     limits: AbstractContextManager[Any] = _loaded_blas().limit(limits=threads, user_api="blas")
     return limits

@@ -110,7 +110,7 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
         dtype = np.dtype(self.precision)
         self._require_memory(kernels, len(rows.X), len(box.kept), dtype.itemsize)
         P0, w0 = self._start(rows, n_given)
-        with limit_blas(self.n_jobs, len(rows.X)):
+        with limit_blas():
             bound = kernels.bind(box.apply(rows.X), dtype=dtype, n_jobs=self.n_jobs)
             if P0 is not None and P0.shape != (bound.n_params, bound.n_params):
                 P0 = None  # another kernel set than last time: its P means nothing here
@@ -201,7 +201,7 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
         """``f(x)`` for the rows of X."""
         check_is_fitted(self, "kernel_")
         X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
-        with limit_blas(self.n_jobs, min(len(X), len(self.support_))):
+        with limit_blas():
             scores = self.kernel_.scores(
                 X, self.support_vectors_, self.dual_coef_[0], n_jobs=self.n_jobs
             )

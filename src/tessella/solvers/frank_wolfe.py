@@ -16,6 +16,7 @@ FloatArray = NDArray[np.float64]
 _REBUILD = 25  # iterations after which K is formed afresh, free of the rounding of its updates
 _SLOPE_TOL = 0.1  # the line search ends where the slope has fallen to this part of its start
 _MAX_PROBES = 20
+_TIGHTEST = 1e-4  # part of the usual tolerance of the SVM beyond which the step is to blame
 _SVM_TOL_MAX = 1e-3
 _ZIGZAG = 0.1  # a step towards a vertex shorter than this is the sign to take pairwise steps
 _NO_ATOM = 1e-12  # share of the trace below which an eigenvector of P is rounding
@@ -120,6 +121,7 @@ class FrankWolfeStage:
         self._P = P
         self._step = step
         self._last_length = 1.0
+        self._tighter = 1.0
         self._pairwise = False
         self._K = self._kernels.gram(P, centred=True)
         self._change = np.empty_like(self._K)
@@ -127,7 +129,7 @@ class FrankWolfeStage:
 
     def _svm_tol(self) -> float:
         """A tenth of the gap we stand at, so that the SVM never decides the outer gap."""
-        return max(0.2 * self._run.tol, min(_SVM_TOL_MAX, 0.1 * self._run.gap))
+        return self._tighter * max(0.2 * self._run.tol, min(_SVM_TOL_MAX, 0.1 * self._run.gap))
 
     def iterate(self, until: float = 0.0) -> SolverStatus:
         """Iterate until the run is over, or return OPTIMAL once its gap is at most `until`."""
@@ -137,7 +139,11 @@ class FrankWolfeStage:
                 return SolverStatus.OPTIMAL
             length = self._move(point, iteration)
             if length == 0.0:
-                return SolverStatus.STALLED
+                # No descent at this w: true of P, or because w is not exact enough.
+                if self._tighter < _TIGHTEST:
+                    return SolverStatus.STALLED
+                self._tighter *= 0.1
+                self._w = self._run.svm(self._K, self._P, self._w, self._svm_tol()).w
             if iteration % _REBUILD == 0:
                 self._kernels.gram(self._P, centred=True, out=self._K)
             point = self._run.record(self._P, self._w, length)

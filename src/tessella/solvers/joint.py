@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.backend import limit_blas
 from tessella.problems import SaddlePoint
 from tessella.solvers._interior_point import InteriorPoint, JointState
 from tessella.solvers._joint_problems import WholeProblem, inwards, neutral_alpha, state_near
@@ -77,7 +78,8 @@ def joint(
         n_jobs=n_jobs,
         callback=callback,
     )
-    return run_to_end(run, lambda run: _iterate(run, start, w0, resumed=P0 is not None))
+    with limit_blas(n_jobs, problem.dual.size):
+        return run_to_end(run, lambda run: _iterate(run, start, w0, resumed=P0 is not None))
 
 
 def _iterate(run: Run, P0: FloatArray, w0: FloatArray | None, *, resumed: bool) -> SolverStatus:

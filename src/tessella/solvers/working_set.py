@@ -136,8 +136,7 @@ class _WorkingSet:
             self._problem.kernels.restrict(rows), self._dual.restrict(rows, m / count)
         )
         solver = joint if len(centre) <= _WHOLE_SPAN else working_set
-        with limit_blas(self._n_jobs, count):
-            answer = solver(sample, tol=_FIRST_TOL)
+        answer = solver(sample, tol=_FIRST_TOL)
         self._run.count_newton(answer.history[-1].n_newton)
         P: FloatArray = 0.98 * answer.P + 0.02 * centre
         return P

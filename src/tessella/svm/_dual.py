@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tessella import _core
-from tessella.backend import effective_threads
+from tessella.backend import effective_threads, limit_blas
 from tessella.svm._newton import MAX_FREE, free_samples, newton_step
 from tessella.svm._problem import DualProblem
 
@@ -78,6 +78,7 @@ def solve_dual(
     *,
     w0: ArrayLike | None = None,
     tol: float = 1e-6,
+    slack: float = 0.0,
     max_iter: int = -1,
     time_limit: float | None = None,
     n_jobs: int | None = None,
@@ -101,6 +102,8 @@ def solve_dual(
         Warm start; made feasible first. Zero by default.
     tol : float
         Relative duality gap.
+    slack : float
+        Absolute duality gap that is acceptable on top of it.
     max_iter : int
         Limit on pair steps; negative for none.
     time_limit : float, optional
@@ -131,34 +134,39 @@ def solve_dual(
     if not tol >= 0:
         raise ValueError(f"tol={tol!r} must not be negative.")
     w = np.zeros(problem.size) if w0 is None else problem.feasible(w0)
-    deadline = None if time_limit is None else time.monotonic() + time_limit
-    return _Alternation(K, problem, w, tol, max_iter, deadline, effective_threads(n_jobs)).run()
+    limits = _Limits(
+        tol=float(tol),
+        slack=float(slack),
+        max_iter=int(max_iter),
+        deadline=None if time_limit is None else time.monotonic() + time_limit,
+        threads=effective_threads(n_jobs),
+    )
+    return _Alternation(K, problem, w, limits).run()
 
 
 _IDLE_ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class _Limits:
+    tol: float
+    slack: float
+    max_iter: int
+    deadline: float | None
+    threads: int
 
 
 class _Alternation:
     """Pair steps and Newton steps in turn, each given about the same time."""
 
     def __init__(
-        self,
-        K: NDArray[Any],
-        problem: DualProblem,
-        w: FloatArray,
-        tol: float,
-        max_iter: int,
-        deadline: float | None,
-        threads: int,
+        self, K: NDArray[Any], problem: DualProblem, w: FloatArray, limits: _Limits
     ) -> None:
         self._K = K
         self._problem = problem
         self._w = w
         self._gradient = np.empty(problem.size)
-        self._tol = float(tol)
-        self._max_iter = int(max_iter)
-        self._deadline = deadline
-        self._threads = threads
+        self._limits = limits
         self._n_iter = self._n_newton = 0
 
     def run(self) -> DualSolution:
@@ -181,14 +189,14 @@ class _Alternation:
             gap, value = min(gap, pairs.gap), max(value, pairs.objective)
             if idle >= _IDLE_ROUNDS:
                 newton_works = False  # at the rounding floor, which pair steps alone can tell
-            over_limit = 0 <= self._max_iter <= self._n_iter
+            over_limit = 0 <= self._limits.max_iter <= self._n_iter
             if pairs.status is DualStatus.PRECISION and newton_works:
                 newton_works = False  # one Newton step may still help; then it is final
             elif pairs.status is not DualStatus.MAX_ITER or over_limit:
                 return pairs
             moved = None
             if newton_works or pairs.status is DualStatus.PRECISION:
-                moved = newton_step(self._K, self._problem, self._w, self._gradient)
+                moved = self._newton_step()
             if moved is None:
                 if pairs.status is DualStatus.PRECISION:
                     return pairs
@@ -197,6 +205,10 @@ class _Alternation:
                 self._w = self._problem.feasible(moved)
                 self._n_newton += 1
                 budget = self._newton_cost()
+
+    def _newton_step(self) -> FloatArray | None:
+        with limit_blas(self._limits.threads, len(free_samples(self._problem, self._w))):
+            return newton_step(self._K, self._problem, self._w, self._gradient)
 
     def _newton_cost(self) -> int:
         """Pair steps that take about as long as one Newton step."""
@@ -207,10 +219,10 @@ class _Alternation:
         return max(200, int(newton_seconds / pair_seconds))
 
     def _pair_steps(self, budget: int) -> DualSolution:
-        left = self._max_iter - self._n_iter if self._max_iter >= 0 else -1
-        limits = [limit for limit in (budget, left) if limit >= 0]
-        seconds = -1.0 if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-        p = self._problem
+        limits, p = self._limits, self._problem
+        left = limits.max_iter - self._n_iter if limits.max_iter >= 0 else -1
+        counts = [count for count in (budget, left) if count >= 0]
+        until = limits.deadline
         code, n_iter, intercept, objective, primal, violation = _core.solve_dual(
             self._K,
             p.linear,
@@ -219,10 +231,11 @@ class _Alternation:
             p.upper,
             self._w,
             self._gradient,
-            self._tol,
-            min(limits) if limits else -1,
-            seconds,
-            self._threads,
+            limits.tol,
+            limits.slack,
+            min(counts) if counts else -1,
+            -1.0 if until is None else max(0.0, until - time.monotonic()),
+            limits.threads,
         )
         self._n_iter += n_iter
         return DualSolution(

@@ -15,7 +15,7 @@ class DualProblem:
     """Everything of an SVM dual but its kernel matrix.
 
     Maximise ``linear @ w - epsilon @ abs(w) - w @ K @ w / 2`` over ``lower <= w <= upper`` and
-    ``sum(w) == 0``, where ``lower <= 0 <= upper``. The matching primal is
+    ``sum(w) == total``, where ``lower <= 0 <= upper``. The matching primal for total 0 is
 
         ½ wᵀKw + Σ_k upper_k (r_k - epsilon_k)₊ + |lower_k| (-r_k - epsilon_k)₊
 
@@ -26,12 +26,15 @@ class DualProblem:
     ----------
     linear, epsilon, lower, upper : ndarray of shape (m,)
         As above; ``epsilon >= 0``.
+    total : float
+        Zero for an SVM; otherwise for a part of one whose other samples are held.
     """
 
     linear: FloatArray
     epsilon: FloatArray
     lower: FloatArray
     upper: FloatArray
+    total: float = 0.0
 
     def __post_init__(self) -> None:
         size = len(self.linear)
@@ -90,16 +93,21 @@ class DualProblem:
         return bool(up.max() > down.min())
 
     def feasible(self, w: ArrayLike) -> FloatArray:
-        """A feasible point near `w`: clipped to the box, then balanced to a zero sum."""
+        """A feasible point near `w`: clipped to the box, then balanced to the right sum."""
         given = np.asarray(w, dtype=np.float64)
         if given.shape != self.linear.shape:
             raise ValueError(f"w has shape {given.shape}, expected {self.linear.shape}.")
         result: FloatArray = np.clip(given, self.lower, self.upper)
-        excess = float(result.sum())
+        excess = float(result.sum()) - self.total
         if abs(excess) > 1e-14 * float(np.abs(result).sum()):
             # Shrinking the heavier sign towards zero never leaves the box.
             heavy = result > 0 if excess > 0 else result < 0
-            result[heavy] *= 1.0 - excess / float(result[heavy].sum())
+            weight = float(result[heavy].sum())
+            if abs(weight) >= abs(excess):
+                result[heavy] *= 1.0 - excess / weight
+            else:  # only with a total of its own
+                room = result - (self.lower if excess > 0 else self.upper)
+                result -= room * (excess / float(room.sum()))
         return result
 
 
