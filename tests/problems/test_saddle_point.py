@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from reference.svm import primal_value
 
 from tessella.kernels import TessellatedKernels
-from tessella.problems import SaddlePoint, Spectrahedron, best_intercept
-from tessella.svm import DualProblem, relative_gap, solve_dual
+from tessella.problems import SaddlePoint, Spectrahedron
+from tessella.svm import DualProblem, best_intercept, relative_gap, solve_dual
 
 
 def make(task, m=40, n=2, C=5.0, seed=0, degree=1):

@@ -2,10 +2,20 @@
 
 from . import _native
 
+KernelRows = _native.KernelRows
+KernelRows32 = _native.KernelRows32
 kernel_matrix = _native.kernel_matrix
 max_product = _native.max_product
 max_product_apply = _native.max_product_apply
 max_threads = _native.max_threads
 solve_dual = _native.solve_dual
 
-__all__ = ["kernel_matrix", "max_product", "max_product_apply", "max_threads", "solve_dual"]
+__all__ = [
+    "KernelRows",
+    "KernelRows32",
+    "kernel_matrix",
+    "max_product",
+    "max_product_apply",
+    "max_threads",
+    "solve_dual",
+]

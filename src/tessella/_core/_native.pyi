@@ -1,6 +1,20 @@
 from numpy import float32, float64
 from numpy.typing import NDArray
 
+class KernelRows:
+    def __init__(self) -> None: ...
+    def reset(
+        self,
+        room: NDArray[float64],
+        high: NDArray[float64],
+        first: NDArray[float64],
+        second: NDArray[float64],
+        capacity: int,
+    ) -> None: ...
+    def product(self, w: NDArray[float64], out: NDArray[float64], threads: int) -> None: ...
+
+class KernelRows32(KernelRows): ...
+
 def max_threads() -> int: ...
 def max_product(
     left: NDArray[float64],
@@ -28,7 +42,7 @@ def kernel_matrix(
     threads: int,
 ) -> None: ...
 def solve_dual(
-    kernel: NDArray[float64] | NDArray[float32],
+    kernel: NDArray[float64] | NDArray[float32] | KernelRows,
     linear: NDArray[float64],
     epsilon: NDArray[float64],
     lower: NDArray[float64],

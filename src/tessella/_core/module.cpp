@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "kernel_rows.hpp"
 #include "max_product.hpp"
 #include "svm_dual.hpp"
 
@@ -79,15 +80,13 @@ bool interrupted() {
   return true;
 }
 
-template <class T>
-nb::tuple solve_dual(const Kernel<T>& kernel, const Vector& linear, const Vector& epsilon,
+template <class Rows>
+nb::tuple solve_dual(Rows& rows, std::size_t size, const Vector& linear, const Vector& epsilon,
                      const Vector& lower, const Vector& upper, MutableVector w,
                      MutableVector gradient, double tol, double slack, std::int64_t max_iter,
                      double seconds, int threads) {
-  const std::size_t size = linear.shape(0);
-  for (const std::size_t length : {kernel.shape(0), kernel.shape(1), epsilon.shape(0),
-                                   lower.shape(0), upper.shape(0), w.shape(0),
-                                   gradient.shape(0)})
+  for (const std::size_t length : {linear.shape(0), epsilon.shape(0), lower.shape(0),
+                                   upper.shape(0), w.shape(0), gradient.shape(0)})
     if (length != size) throw std::invalid_argument("solve_dual: lengths do not fit");
   if (size == 0) throw std::invalid_argument("solve_dual: no samples");
   const tessella::DualProblem problem{size, linear.data(), epsilon.data(), lower.data(),
@@ -96,11 +95,54 @@ nb::tuple solve_dual(const Kernel<T>& kernel, const Vector& linear, const Vector
   tessella::DualReport report;
   {
     nb::gil_scoped_release release;
-    report = tessella::solve_dual<T>(kernel.data(), problem, limits, w.data(), gradient.data(),
-                                     threads);
+    report = tessella::solve_dual(rows, problem, limits, w.data(), gradient.data(), threads);
   }
   return nb::make_tuple(static_cast<int>(report.status), report.iterations, report.intercept,
                         report.objective, report.primal, report.violation);
+}
+
+template <class T>
+nb::tuple solve_dense(const Kernel<T>& kernel, const Vector& linear, const Vector& epsilon,
+                      const Vector& lower, const Vector& upper, MutableVector w,
+                      MutableVector gradient, double tol, double slack, std::int64_t max_iter,
+                      double seconds, int threads) {
+  if (kernel.shape(0) != kernel.shape(1))
+    throw std::invalid_argument("solve_dual: the kernel matrix is not square");
+  tessella::DenseRows<T> rows(kernel.data(), kernel.shape(0));
+  return solve_dual(rows, kernel.shape(0), linear, epsilon, lower, upper, w, gradient, tol, slack,
+                    max_iter, seconds, threads);
+}
+
+template <class T>
+nb::tuple solve_rows(tessella::KernelRows<T>& rows, const Vector& linear, const Vector& epsilon,
+                     const Vector& lower, const Vector& upper, MutableVector w,
+                     MutableVector gradient, double tol, double slack, std::int64_t max_iter,
+                     double seconds, int threads) {
+  return solve_dual(rows, rows.size(), linear, epsilon, lower, upper, w, gradient, tol, slack,
+                    max_iter, seconds, threads);
+}
+
+template <class T>
+void reset_rows(tessella::KernelRows<T>& rows, const Matrix& room, const Matrix& high,
+                const Matrix& first, const Matrix& second, std::size_t capacity) {
+  const auto side = kernel_side(room, high, first, second);
+  rows.reset(side.room, side.high, side.first, side.second, side.count, room.shape(1),
+             high.shape(1), first.shape(1), capacity);
+}
+
+template <class T>
+void bind_rows(nb::module_& m, const char* name) {
+  using Rows = tessella::KernelRows<T>;
+  nb::class_<Rows>(m, name, "Rows of a kernel matrix in product form, computed on demand.")
+      .def(nb::init<>())
+      .def("reset", &reset_rows<T>, "room"_a, "high"_a, "first"_a, "second"_a, "capacity"_a,
+           "A new kernel; at most `capacity` of its rows are kept.")
+      .def("product", [](const Rows& rows, const Vector& w, MutableVector out, int threads) {
+        if (w.shape(0) != rows.size() || out.shape(0) != rows.size())
+          throw std::invalid_argument("product: lengths do not fit");
+        nb::gil_scoped_release release;
+        rows.product(w.data(), out.data(), threads);
+      }, "w"_a, "out"_a.noconvert(), "threads"_a, "out = K @ w.");
 }
 
 }  // namespace
@@ -120,12 +162,18 @@ NB_MODULE(_native, m) {
   m.def("kernel_matrix", &kernel_matrix<float>, "room_left"_a, "high_left"_a, "first_left"_a,
         "second_left"_a, "room_right"_a, "high_right"_a, "first_right"_a, "second_right"_a,
         "out"_a.noconvert(), "threads"_a);
-  m.def("solve_dual", &solve_dual<double>, "kernel"_a.noconvert(), "linear"_a, "epsilon"_a,
-        "lower"_a, "upper"_a, "w"_a.noconvert(), "gradient"_a.noconvert(), "tol"_a, "slack"_a,
-        "max_iter"_a, "seconds"_a, "threads"_a,
-        "Solves the SVM dual in place; returns (status, iterations, intercept, objective, "
-        "primal, violation).");
-  m.def("solve_dual", &solve_dual<float>, "kernel"_a.noconvert(), "linear"_a, "epsilon"_a,
-        "lower"_a, "upper"_a, "w"_a.noconvert(), "gradient"_a.noconvert(), "tol"_a, "slack"_a,
-        "max_iter"_a, "seconds"_a, "threads"_a);
+  bind_rows<double>(m, "KernelRows");
+  bind_rows<float>(m, "KernelRows32");
+  const char* doc =
+      "Solves the SVM dual in place; returns (status, iterations, intercept, objective, primal, "
+      "violation).";
+  const auto define = [&](auto function) {
+    m.def("solve_dual", function, "kernel"_a.noconvert(), "linear"_a, "epsilon"_a, "lower"_a,
+          "upper"_a, "w"_a.noconvert(), "gradient"_a.noconvert(), "tol"_a, "slack"_a,
+          "max_iter"_a, "seconds"_a, "threads"_a, doc);
+  };
+  define(&solve_dense<double>);
+  define(&solve_dense<float>);
+  define(&solve_rows<double>);
+  define(&solve_rows<float>);
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel_rows.hpp"
 #include "simd.hpp"
 
 namespace tessella {
@@ -124,19 +125,16 @@ TESSELLA_SIMD Partner find_partner(const double* row_i, const Growing& i, const 
 }
 
 template <class T>
-TESSELLA_INLINE void subtract_row_impl(const T* row, double scale, double* target,
-                                       std::size_t size) {
+TESSELLA_INLINE void add_row_impl(const T* row, double scale, double* target, std::size_t size) {
 #pragma omp simd
-  for (std::size_t k = 0; k < size; ++k) target[k] -= scale * static_cast<double>(row[k]);
+  for (std::size_t k = 0; k < size; ++k) target[k] += scale * static_cast<double>(row[k]);
 }
 
-TESSELLA_SIMD void subtract_row(const float* row, double scale, double* target,
-                                std::size_t size) {
-  subtract_row_impl(row, scale, target, size);
+TESSELLA_SIMD void add_row(const float* row, double scale, double* target, std::size_t size) {
+  add_row_impl(row, scale, target, size);
 }
-TESSELLA_SIMD void subtract_row(const double* row, double scale, double* target,
-                                std::size_t size) {
-  subtract_row_impl(row, scale, target, size);
+TESSELLA_SIMD void add_row(const double* row, double scale, double* target, std::size_t size) {
+  add_row_impl(row, scale, target, size);
 }
 
 // Sums over the samples that make up the duality gap for a given offset b.
@@ -179,12 +177,12 @@ TESSELLA_SIMD Extremes extremes_of(const double* gradient, const double* up_offs
   return {up, down};
 }
 
-template <class T>
+template <class Rows>
 class DualSolver {
  public:
-  DualSolver(const T* kernel, const DualProblem& problem, const DualLimits& limits, double* w,
+  DualSolver(Rows& rows, const DualProblem& problem, const DualLimits& limits, double* w,
              double* gradient, int threads)
-      : kernel_(kernel),
+      : rows_(rows),
         problem_(problem),
         limits_(limits),
         size_(problem.size),
@@ -196,7 +194,7 @@ class DualSolver {
         down_offset_(size_) {
     double largest = 0.0;
     for (std::size_t k = 0; k < size_; ++k) {
-      diagonal_[k] = static_cast<double>(row(k)[k]);
+      diagonal_[k] = rows_.diagonal(k);
       largest = std::max(largest, diagonal_[k]);
       refresh_offsets(k);
     }
@@ -213,7 +211,7 @@ class DualSolver {
     std::int64_t next_test = 0, next_glance = glance_period_;
     DualStatus status = DualStatus::kOptimal;
     while (true) {
-      const T* row_i = row(up_.index);
+      const auto* row_i = rows_.row(up_.index);
       const Partner partner =
           find_partner(row_i, Growing{up_.value, diagonal_[up_.index]}, diagonal_.data(),
                        gradient_, down_offset_.data(), curvature_floor_, size_);
@@ -233,15 +231,15 @@ class DualSolver {
         }
       }
       if (limit_reached(status)) break;
-      const double step = move_pair(up_.index, partner.index);
+      const auto* row_j = rows_.row(partner.index);
+      const double step = move_pair(up_.index, partner.index, row_i[partner.index]);
       if (step == 0.0) {
         if (confirmed(status)) break;
         continue;
       }
       fresh_ = false;
       ++iteration_;
-      up_ = update_and_find_up(row_i, row(partner.index), step, gradient_, up_offset_.data(),
-                               size_);
+      up_ = update_and_find_up(row_i, row_j, step, gradient_, up_offset_.data(), size_);
     }
     if (!fresh_) recompute_gradient();
     measure();
@@ -249,8 +247,6 @@ class DualSolver {
   }
 
  private:
-  const T* row(std::size_t k) const { return kernel_ + k * size_; }
-
   // Derivatives of the objective when w_k grows or shrinks are F_k - offset - b.
   void refresh_offsets(std::size_t k) {
     const double eps = problem_.epsilon[k];
@@ -259,27 +255,16 @@ class DualSolver {
   }
 
   void recompute_gradient() {
-    std::vector<std::size_t> support;
-    for (std::size_t k = 0; k < size_; ++k)
-      if (w_[k] != 0.0) support.push_back(k);
-    constexpr std::size_t kChunk = 2048;  // of the gradient: stays in the first-level cache
-    const auto chunks = static_cast<std::ptrdiff_t>((size_ + kChunk - 1) / kChunk);
-    const bool worthwhile = support.size() * size_ > kWorthThreads;
-#pragma omp parallel for schedule(static) num_threads(threads_) if (worthwhile)
-    for (std::ptrdiff_t chunk = 0; chunk < chunks; ++chunk) {
-      const std::size_t begin = static_cast<std::size_t>(chunk) * kChunk;
-      const std::size_t end = std::min(size_, begin + kChunk);
-      std::copy(problem_.linear + begin, problem_.linear + end, gradient_ + begin);
-      for (const std::size_t s : support)
-        subtract_row(row(s) + begin, w_[s], gradient_ + begin, end - begin);
-    }
+    rows_.product(w_, gradient_, threads_);
+    for (std::size_t k = 0; k < size_; ++k) gradient_[k] = problem_.linear[k] - gradient_[k];
   }
 
   // A gradient free of the rounding that steps accumulate, and the candidate that follows.
   void restart() {
     recompute_gradient();
     fresh_ = true;
-    up_ = update_and_find_up(kernel_, kernel_, 0.0, gradient_, up_offset_.data(), size_);
+    // A step of zero along any pair only searches.
+    up_ = update_and_find_up(gradient_, gradient_, 0.0, gradient_, up_offset_.data(), size_);
   }
 
   // No claim is made on an updated gradient: the first call recomputes it and lets the loop try
@@ -338,9 +323,9 @@ class DualSolver {
 
   // Moves w_i up and w_j down by the same amount, to the maximum along that line: the slope
   // falls linearly and drops by 2 eps where w_i or w_j passes zero. Returns the amount.
-  double move_pair(std::size_t i, std::size_t j) {
-    const double curvature = std::max(
-        diagonal_[i] + diagonal_[j] - 2.0 * static_cast<double>(row(i)[j]), curvature_floor_);
+  double move_pair(std::size_t i, std::size_t j, double kernel_ij) {
+    const double curvature =
+        std::max(diagonal_[i] + diagonal_[j] - 2.0 * kernel_ij, curvature_floor_);
     const double start_i = w_[i], start_j = w_[j];
     double slope = (gradient_[i] - up_offset_[i]) - (gradient_[j] - down_offset_[j]);
     while (slope > 0.0) {
@@ -415,7 +400,7 @@ class DualSolver {
     return up > -kBlocked / 2 && down < kBlocked / 2 ? std::max(0.0, up - down) : 0.0;
   }
 
-  const T* kernel_;
+  Rows& rows_;
   const DualProblem& problem_;
   const DualLimits& limits_;
   const std::size_t size_;
@@ -440,14 +425,37 @@ class DualSolver {
 }  // namespace
 
 template <class T>
-DualReport solve_dual(const T* kernel, const DualProblem& problem, const DualLimits& limits,
-                      double* w, double* gradient, int threads) {
-  return DualSolver<T>(kernel, problem, limits, w, gradient, threads).run();
+void DenseRows<T>::product(const double* w, double* out, int threads) const {
+  std::vector<std::size_t> support;
+  for (std::size_t k = 0; k < size_; ++k)
+    if (w[k] != 0.0) support.push_back(k);
+  constexpr std::size_t kChunk = 2048;  // of the result: stays in the first-level cache
+  const auto chunks = static_cast<std::ptrdiff_t>((size_ + kChunk - 1) / kChunk);
+  const bool worthwhile = support.size() * size_ > kWorthThreads;
+#pragma omp parallel for schedule(static) num_threads(threads) if (worthwhile)
+  for (std::ptrdiff_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::size_t begin = static_cast<std::size_t>(chunk) * kChunk;
+    const std::size_t end = std::min(size_, begin + kChunk);
+    std::fill(out + begin, out + end, 0.0);
+    for (const std::size_t s : support) add_row(row(s) + begin, w[s], out + begin, end - begin);
+  }
 }
 
-template DualReport solve_dual<float>(const float*, const DualProblem&, const DualLimits&,
-                                      double*, double*, int);
-template DualReport solve_dual<double>(const double*, const DualProblem&, const DualLimits&,
-                                       double*, double*, int);
+template <class Rows>
+DualReport solve_dual(Rows& rows, const DualProblem& problem, const DualLimits& limits, double* w,
+                      double* gradient, int threads) {
+  return DualSolver<Rows>(rows, problem, limits, w, gradient, threads).run();
+}
+
+template class DenseRows<float>;
+template class DenseRows<double>;
+template DualReport solve_dual(DenseRows<float>&, const DualProblem&, const DualLimits&, double*,
+                               double*, int);
+template DualReport solve_dual(DenseRows<double>&, const DualProblem&, const DualLimits&, double*,
+                               double*, int);
+template DualReport solve_dual(KernelRows<float>&, const DualProblem&, const DualLimits&, double*,
+                               double*, int);
+template DualReport solve_dual(KernelRows<double>&, const DualProblem&, const DualLimits&,
+                               double*, double*, int);
 
 }  // namespace tessella

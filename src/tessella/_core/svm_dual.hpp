@@ -50,10 +50,24 @@ struct DualLimits {
   std::function<bool()> abort;  // polled about ten times a second; true stops the solver
 };
 
-// `w` is a feasible start on entry, whose sum is `total`, and the answer on exit;
-// `gradient` receives F = p - Kw of the answer. K is size x size, symmetric, row-major.
+// Rows of a matrix that exists as a whole: size x size, symmetric, row-major.
 template <class T>
-DualReport solve_dual(const T* kernel, const DualProblem& problem, const DualLimits& limits,
-                      double* w, double* gradient, int threads);
+class DenseRows {
+ public:
+  DenseRows(const T* kernel, std::size_t size) : kernel_(kernel), size_(size) {}
+  const T* row(std::size_t k) const { return kernel_ + k * size_; }
+  double diagonal(std::size_t k) const { return static_cast<double>(row(k)[k]); }
+  void product(const double* w, double* out, int threads) const;
+
+ private:
+  const T* kernel_;
+  std::size_t size_;
+};
+
+// `w` is a feasible start on entry, whose sum is `total`, and the answer on exit;
+// `gradient` receives F = p - Kw of the answer. `Rows` is DenseRows or KernelRows.
+template <class Rows>
+DualReport solve_dual(Rows& rows, const DualProblem& problem, const DualLimits& limits, double* w,
+                      double* gradient, int threads);
 
 }  // namespace tessella

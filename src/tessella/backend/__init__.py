@@ -1,9 +1,12 @@
-"""What the library knows of the machine: threads and memory."""
+"""What the library knows of the machine, and of what its compiled loops understand."""
 
 from tessella.backend._memory import available_memory, format_bytes, require_memory
+from tessella.backend._product_form import KernelOnDemand, ProductForm
 from tessella.backend._threads import effective_threads, limit_blas
 
 __all__ = [
+    "KernelOnDemand",
+    "ProductForm",
     "available_memory",
     "effective_threads",
     "format_bytes",

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from tessella.backend import ProductForm
 from tessella.kernels._sensitivity import Sensitivities
 
 FloatArray = NDArray[np.float64]
@@ -85,6 +86,18 @@ class BoundKernelSet(ABC):
         if U.ndim != 2 or len(U) != self.n_params:
             raise ValueError(f"U has shape {U.shape}, expected ({self.n_params}, r).")
         return self._gram(U, U, centred, out)
+
+    def product_form(self, P: FloatArray, *, centred: bool = False) -> ProductForm | None:
+        """K(P) for a positive semidefinite P as the compiled loops want it, if it has that form.
+
+        A solver can then ask for single rows instead of the whole matrix.
+        """
+        U = positive_factor(checked_parameter(P, self.n_params))
+        return self._product_form(U, centred)
+
+    def _product_form(self, U: FloatArray, centred: bool) -> ProductForm | None:
+        del U, centred
+        return None
 
     def scores(self, P: FloatArray, w: ArrayLike) -> FloatArray:
         """``K(P) @ w`` for the training rows, in float64, at a cost that grows with P's rank."""
@@ -242,6 +255,12 @@ def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
     keep = size > len(P) * np.finfo(float).eps * size.max(initial=0.0)
     right = vectors[:, keep] * np.sqrt(size[keep])
     return right * np.sign(eigenvalues[keep]), right
+
+
+def positive_factor(P: FloatArray) -> FloatArray:
+    """U with ``P = U @ U.T``; what is negative in P is taken for rounding and dropped."""
+    left, right = symmetric_factors(P)
+    return right[:, (left == right).all(axis=0)]
 
 
 def within(outer: FloatArray | None, inner: FloatArray | None) -> FloatArray | None:

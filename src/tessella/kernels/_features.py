@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from tessella.backend import ProductForm
 from tessella.kernels._base import (
     BoundKernelSet,
     FloatArray,
@@ -128,6 +129,13 @@ class BoundFeatures(BoundKernelSet):
             corner = K[rows, rows]
             corner[...] = 0.5 * (corner + corner.T)
         return K
+
+    def _product_form(self, U: FloatArray, centred: bool) -> ProductForm:
+        phi = _flat(self._phi, U)
+        if centred:
+            phi -= phi.mean(axis=0)
+        none = np.empty((self.n_samples, 0))
+        return ProductForm(none, none, 0.5 * phi, phi)
 
     def moments(self, w: ArrayLike) -> Moments:
         """See :meth:`BoundKernelSet.moments`."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from tessella.backend import effective_threads
+from tessella.backend import ProductForm, effective_threads
 from tessella.kernels._base import (
     BoundKernelSet,
     FloatArray,
@@ -195,6 +195,14 @@ class BoundTessellated(BoundKernelSet):
         K = np.empty(pair.shape, self.dtype) if out is None else out
         pair.matrix(K, self._threads)
         return K
+
+    def _product_form(self, U: FloatArray, centred: bool) -> ProductForm | None:
+        if len(self._side.basis.groups) > 1:
+            return None
+        pair = ProductPair((self._side, self._side), U, U)
+        if centred:
+            pair.subtract_means(self._mean_moments.factor_scores(U, U))
+        return pair.form
 
     def scores(self, P: FloatArray, w: ArrayLike) -> FloatArray:
         """See :meth:`BoundKernelSet.scores`."""

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella import _core
+from tessella.backend import ProductForm
 from tessella.kernels._base import FloatArray
 from tessella.kernels._monomials import IntArray, checked_degree, evaluate, exponents
 
@@ -366,6 +367,11 @@ class ProductPair:
         for name in ("_first", "_second"):
             mixed, low = getattr(self, name)
             setattr(self, name, (np.column_stack([mixed, shift]), np.column_stack([low, ones])))
+
+    @property
+    def form(self) -> ProductForm:
+        """The left side with itself; for one power of z."""
+        return ProductForm(self._sides[0].room, self._left.high[0], *self._first)
 
     def matrix(self, out: NDArray[Any], threads: int) -> None:
         """Write K to `out`; exactly symmetric where the two sides and factors are one."""

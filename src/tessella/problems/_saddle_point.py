@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tessella.kernels import BoundKernelSet, Sensitivities
 from tessella.problems._spectrahedron import Spectrahedron
-from tessella.svm import DualProblem, relative_gap
+from tessella.svm import DualProblem, best_intercept, relative_gap
 
 FloatArray = NDArray[np.float64]
 
@@ -135,32 +135,3 @@ class DualPoint:
         # A quadratic form of a positive semidefinite matrix: below zero it is rounding.
         upper = 0.5 * max(0.0, float(self.w @ scores)) + loss
         return Certificate(upper=upper, lower=self.lower, intercept=intercept)
-
-
-def best_intercept(dual: DualProblem, scores: FloatArray) -> tuple[float, float]:
-    """The offset b that minimises the loss of ``scores + b``, and that loss.
-
-    The loss is convex and piecewise linear in b: sort its breakpoints and find where the slope
-    changes sign. When a whole interval is optimal, its middle is returned.
-    """
-    residual = dual.linear - scores
-    positions = np.concatenate([residual - dual.epsilon, residual + dual.epsilon])
-    rises = np.concatenate([dual.upper, -dual.lower])
-    active = rises > 0
-    positions, rises = positions[active], rises[active]
-    if not len(positions):
-        return 0.0, 0.0
-    order = np.argsort(positions, kind="stable")
-    positions, rises = positions[order], rises[order]
-    total = float(dual.upper.sum())
-    slopes = np.cumsum(rises) - total
-    # The last slope is minus the sum of `lower`, up to rounding never negative.
-    first = min(int(np.searchsorted(slopes, -1e-12 * total)), len(positions) - 1)
-    intercept = float(positions[first])
-    if slopes[first] <= 1e-12 * total and first + 1 < len(positions):
-        intercept = 0.5 * float(positions[first] + positions[first + 1])
-    shifted = residual - intercept
-    loss = dual.upper @ np.maximum(shifted - dual.epsilon, 0.0) - dual.lower @ np.maximum(
-        -shifted - dual.epsilon, 0.0
-    )
-    return intercept, float(loss)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.backend import KernelOnDemand
 from tessella.problems import Certificate, DualPoint, SaddlePoint
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
 from tessella.svm import DualSolution, DualStatus, relative_gap, solve_dual
@@ -69,17 +70,30 @@ class Run:
         return self._best[0], self._best[1]
 
     @property
+    def value(self) -> float:
+        """Best upper bound so far."""
+        return np.inf if self._best is None else self._best[2].upper
+
+    @property
     def gap(self) -> float:
         """Best certified relative gap so far."""
         return np.inf if self._best is None else relative_gap(self._best[2].upper, self._bound)
 
     def svm(
-        self, K: NDArray[Any], P: FloatArray, w0: FloatArray | None, tol: float
+        self,
+        K: NDArray[Any] | KernelOnDemand,
+        P: FloatArray,
+        w0: FloatArray | None,
+        tol: float,
     ) -> DualSolution:
         """Solve the SVM of K(P), warm from `w0`, within what is left of the run's time."""
-        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
         solution = solve_dual(
-            K, self.problem.dual, w0=w0, tol=tol, time_limit=left, n_jobs=self._n_jobs
+            K,
+            self.problem.dual,
+            w0=w0,
+            tol=tol,
+            time_limit=self._seconds_left(),
+            n_jobs=self._n_jobs,
         )
         self._n_svm += 1
         self._svm_iter += solution.n_iter
@@ -93,9 +107,15 @@ class Run:
             raise StopRun(stopped)
         return solution
 
+    def _seconds_left(self) -> float | None:
+        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+
     def record(self, P: FloatArray, w: FloatArray, step: float) -> DualPoint:
         """Certify an iterate, keep it if it is the best, and stop if the run is over."""
-        point = self.problem.at(w)
+        return self.record_point(P, self.problem.at(w), step)
+
+    def record_point(self, P: FloatArray, point: DualPoint, step: float) -> DualPoint:
+        """The same for a dual vector whose moments are known already."""
         self._keep(P, point)
         assert self._best is not None
         entry = IterationRecord(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.backend import limit_blas
+from tessella.backend import KernelOnDemand, limit_blas
 from tessella.problems import SaddlePoint
 from tessella.solvers._interior_point import InteriorPoint, JointState
 from tessella.solvers._joint_problems import RestrictedProblem, inwards, state_near
@@ -28,6 +28,7 @@ _MAX_NEWTON = 60
 _WHOLE_SPAN = 64  # largest n_P for which P moves in all directions at once
 _SPAN = 32  # directions in which it moves otherwise at first: half from P, half from D(w)
 _REMEMBERED = 2  # leading directions of D(w) that later rounds keep
+_TRIM = 0.03  # part of the tolerated gap that dropping directions of P may cost
 _NEGLIGIBLE = 1e-6  # part of the largest eigenvalue of P below which a direction is not kept
 _SHRINK = 0.3  # of the step when the value has risen
 
@@ -120,13 +121,14 @@ class _WorkingSet:
         self._least_rows = max(_FIRST_ROWS, _ROWS_PER_PARAM * run.problem.parameters.side)
         self._most_rows = max(_USUAL_ROWS, self._least_rows)
         self._P = self._guess() if P0 is None else P0
-        self._w: FloatArray = np.zeros(self._dual.size) if w0 is None else w0
+        self._w = w0
         self._K: NDArray[np.floating] | None = None
+        self._rows = KernelOnDemand(run.problem.kernels.dtype)
         self._span = _SPAN
         self._earlier: list[FloatArray] = []
 
     def _guess(self) -> FloatArray:
-        """P of a subsample, a little towards the identity so that no direction is closed."""
+        """P of a subsample."""
         m, centre = self._dual.size, self._problem.parameters.centre
         count = self._least_rows
         if 2 * count >= m or not self._dual.kappa_rises():
@@ -138,8 +140,7 @@ class _WorkingSet:
         solver = joint if len(centre) <= _WHOLE_SPAN else working_set
         answer = solver(sample, tol=_FIRST_TOL)
         self._run.count_newton(answer.history[-1].n_newton)
-        P: FloatArray = 0.98 * answer.P + 0.02 * centre
-        return P
+        return trimmed(answer.P, sample.at(answer.w).gradient, _TRIM * _FIRST_TOL * answer.value)
 
     def solve(self) -> SolverStatus:
         """Rounds until the run is over; then a dual vector with exact zeros, as an SVM has."""
@@ -153,10 +154,10 @@ class _WorkingSet:
     def _sparsify(self) -> None:
         """Exchange a best pair that comes from the interior for one with exact zeros."""
         run, (P, w) = self._run, self._run.best
+        assert self._w is not None
         if np.array_equal(w, self._w) or run.replace(P, self._w):
             return
-        self._K = self._problem.kernels.gram(P, centred=True, out=self._K)
-        run.replace(P, run.svm(self._K, P, self._w, self._svm_tol()).w)
+        run.replace(P, self._svm(P).w)
 
     def _iterate(self) -> SolverStatus:
         run = self._run
@@ -182,12 +183,19 @@ class _WorkingSet:
         return max(0.1 * self._run.tol, min(1e-3, 0.02 * self._run.gap))
 
     def _solve_svm(self, step: float) -> DualSolution:
-        kernels = self._problem.kernels
-        self._K = kernels.gram(self._P, centred=True, out=self._K)
-        solution = self._run.svm(self._K, self._P, self._w, self._svm_tol())
+        solution = self._svm(self._P)
         self._w = solution.w
         self._point = self._run.record(self._P, solution.w, step)
         return solution
+
+    def _svm(self, P: FloatArray) -> DualSolution:
+        """An SVM on all samples, from where w stands; rows of K(P) that it needs not are saved."""
+        form = self._problem.kernels.product_form(P, centred=True)
+        if form is not None:
+            self._rows.hold(form)
+            return self._run.svm(self._rows, P, self._w, self._svm_tol())
+        self._K = self._problem.kernels.gram(P, centred=True, out=self._K)
+        return self._run.svm(self._K, P, self._w, self._svm_tol())
 
     def _joint_step(self, svm: DualSolution) -> FloatArray:
         """The saddle point over P and the working set; moves P and w there."""
@@ -206,8 +214,10 @@ class _WorkingSet:
         # interior ones prove a little more, so they are what is certified.
         settled = halves.settled(state.alpha, state.zl, state.zu)
         self._w = self._moved(svm.w, rows, halves.join(settled))
-        interior = self._moved(svm.w, rows, halves.join(state.alpha))
-        self._point = self._run.record(self._P, interior, 1.0)
+        interior = self._problem.at(self._moved(svm.w, rows, halves.join(state.alpha)))
+        value = self._run.value
+        self._P = trimmed(self._P, interior.gradient, _TRIM * self._run.tol * value)
+        self._point = self._run.record_point(self._P, interior, 1.0)
         return self._P
 
     def _moved(self, w: FloatArray, rows: Rows, values: FloatArray) -> FloatArray:
@@ -272,3 +282,24 @@ class _WorkingSet:
         first = np.where(free, -1.0 - self._rng.random(dual.size), distance)
         order = np.argsort(first, kind="stable")
         return np.sort(order[: min(count, self._most_rows, _MAX_ROWS)])
+
+
+def trimmed(P: FloatArray, D: FloatArray, cost: float) -> FloatArray:
+    """P without the directions that contribute next to nothing, and the same trace.
+
+    An interior point leaves P with full rank where the optimum has rank one or two, and the price
+    of every kernel value grows with the rank. Directions are dropped as long as what they lend to
+    ``wᵀK(P)w / 2``, with D = D(w), and what the others gain by taking over their trace stay below
+    `cost` together.
+    """
+    values, vectors = np.linalg.eigh(P)
+    total = float(np.sum(D * P))
+    lent = values * np.einsum("ia,ia->a", vectors, D @ vectors)
+    taken = values / float(values.sum()) * total
+    order = np.argsort(np.maximum(lent, taken))
+    harmless = np.cumsum(0.5 * np.maximum(lent, taken)[order]) <= cost
+    harmless[-1] = False
+    kept = np.sort(order[~harmless])
+    U = vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0.0))
+    reduced: FloatArray = U @ U.T
+    return reduced * (len(P) / float(np.trace(reduced)))

@@ -1,6 +1,14 @@
 """The dual of the support vector machine: problem, compiled solver, answer."""
 
 from tessella.svm._dual import DualSolution, DualStatus, relative_gap, solve_dual
+from tessella.svm._loss import best_intercept
 from tessella.svm._problem import DualProblem
 
-__all__ = ["DualProblem", "DualSolution", "DualStatus", "relative_gap", "solve_dual"]
+__all__ = [
+    "DualProblem",
+    "DualSolution",
+    "DualStatus",
+    "best_intercept",
+    "relative_gap",
+    "solve_dual",
+]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tessella import _core
-from tessella.backend import effective_threads, limit_blas
+from tessella.backend import KernelOnDemand, effective_threads, limit_blas
 from tessella.svm._newton import MAX_FREE, free_samples, newton_step
 from tessella.svm._problem import DualProblem
 
@@ -73,7 +73,7 @@ def relative_gap(upper: float, lower: float) -> float:
 
 
 def solve_dual(
-    K: NDArray[Any],
+    K: NDArray[Any] | KernelOnDemand,
     problem: DualProblem,
     *,
     w0: ArrayLike | None = None,
@@ -83,7 +83,7 @@ def solve_dual(
     time_limit: float | None = None,
     n_jobs: int | None = None,
 ) -> DualSolution:
-    """Solve the SVM dual for a dense kernel matrix.
+    """Solve the SVM dual for a kernel matrix.
 
     Sequential minimal optimisation with second-order choice of the working pair, compiled and
     free of the GIL, alternating with Newton steps on the free samples once pair steps alone have
@@ -94,8 +94,9 @@ def solve_dual(
 
     Parameters
     ----------
-    K : ndarray of shape (m, m), float32 or float64
-        Symmetric positive semidefinite, C-contiguous. Accumulation is float64 in both cases.
+    K : ndarray of shape (m, m), float32 or float64, or KernelOnDemand
+        Symmetric positive semidefinite, C-contiguous; or one whose rows are computed as they are
+        needed. Accumulation is float64 in all cases.
     problem : DualProblem
         Labels or targets, box and tube.
     w0 : array-like of shape (m,), optional
@@ -118,7 +119,8 @@ def solve_dual(
     Notes
     -----
     A pair step reads 3m entries of K and costs about 12m flops; a Newton step f³/3 flops for f
-    free samples. The solver holds O(m + f²) numbers beyond K, with f at most 8000.
+    free samples. The solver holds O(m + f²) numbers beyond K, with f at most 8000. Of a
+    KernelOnDemand only the rows of samples that ever move are computed.
 
     Examples
     --------
@@ -130,7 +132,11 @@ def solve_dual(
     >>> answer.w.round(6).tolist()
     [0.0, -0.5, 0.5, 0.0]
     """
-    K = _checked_kernel(K, problem.size)
+    if isinstance(K, KernelOnDemand):
+        if len(K) != problem.size:
+            raise ValueError(f"K has {len(K)} rows, expected {problem.size}.")
+    else:
+        K = _checked_kernel(K, problem.size)
     if not tol >= 0:
         raise ValueError(f"tol={tol!r} must not be negative.")
     w = np.zeros(problem.size) if w0 is None else problem.feasible(w0)
@@ -160,7 +166,11 @@ class _Alternation:
     """Pair steps and Newton steps in turn, each given about the same time."""
 
     def __init__(
-        self, K: NDArray[Any], problem: DualProblem, w: FloatArray, limits: _Limits
+        self,
+        K: NDArray[Any] | KernelOnDemand,
+        problem: DualProblem,
+        w: FloatArray,
+        limits: _Limits,
     ) -> None:
         self._K = K
         self._problem = problem
@@ -207,8 +217,15 @@ class _Alternation:
                 budget = self._newton_cost()
 
     def _newton_step(self) -> FloatArray | None:
-        with limit_blas(self._limits.threads, len(free_samples(self._problem, self._w))):
-            return newton_step(self._K, self._problem, self._w, self._gradient)
+        free, K, threads = free_samples(self._problem, self._w), self._K, self._limits.threads
+        if not 2 <= len(free) <= MAX_FREE:
+            return None
+        if isinstance(K, KernelOnDemand):
+            block = K.block(free, threads)
+        else:
+            block = K[np.ix_(free, free)].astype(np.float64, copy=False)
+        with limit_blas(threads, len(free)):
+            return newton_step(block, free, self._problem, self._w, self._gradient, K.dtype)
 
     def _newton_cost(self) -> int:
         """Pair steps that take about as long as one Newton step."""
@@ -224,7 +241,7 @@ class _Alternation:
         counts = [count for count in (budget, left) if count >= 0]
         until = limits.deadline
         code, n_iter, intercept, objective, primal, violation = _core.solve_dual(
-            self._K,
+            self._K.native if isinstance(self._K, KernelOnDemand) else self._K,
             p.linear,
             p.epsilon,
             p.lower,

@@ -32,20 +32,29 @@ def free_samples(dual: DualProblem, w: FloatArray) -> NDArray[np.intp]:
 
 
 def newton_step(
-    K: NDArray[Any], dual: DualProblem, w: FloatArray, gradient: FloatArray
+    K_free: FloatArray,
+    free: NDArray[np.intp],
+    dual: DualProblem,
+    w: FloatArray,
+    gradient: FloatArray,
+    storage: np.dtype[Any],
 ) -> FloatArray | None:
     """A better feasible w on the same free samples, or None when there is none to be found.
 
     Parameters
     ----------
-    K : ndarray of shape (m, m)
-        Kernel matrix.
+    K_free : ndarray of shape (f, f)
+        Kernel matrix of the free samples.
+    free : ndarray of int of shape (f,)
+        Which they are.
     dual : DualProblem
         The problem.
     w : ndarray of shape (m,)
         Feasible point.
     gradient : ndarray of shape (m,)
         ``linear - K @ w``.
+    storage : dtype
+        Precision of the entries of K.
 
     Returns
     -------
@@ -56,16 +65,12 @@ def newton_step(
     -----
     Costs f³/3 flops and f² numbers for f free samples.
     """
-    free = free_samples(dual, w)
-    if not 2 <= len(free) <= MAX_FREE:
-        return None
-    K_free = K[np.ix_(free, free)].astype(np.float64, copy=False)
     slope = gradient[free] - dual.epsilon[free] * np.sign(w[free])
     start = w[free]
     # A sample may go as far as its bound on one side and the kink at zero on the other.
     low = np.where(start > 0, 0.0, dual.lower[free])
     high = np.where(start > 0, dual.upper[free], 0.0)
-    for ridge in _RIDGES[K.dtype.itemsize]:
+    for ridge in _RIDGES[storage.itemsize]:
         direction = _direction(K_free, slope, start, low, high, ridge)
         if direction is None:
             continue

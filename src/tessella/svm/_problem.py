@@ -93,22 +93,32 @@ class DualProblem:
         return bool(up.max() > down.min())
 
     def feasible(self, w: ArrayLike) -> FloatArray:
-        """A feasible point near `w`: clipped to the box, then balanced to the right sum."""
+        """A feasible point near `w`: clipped to the box, then balanced to the right sum.
+
+        The free samples pay for the balance where they can, so that those at a bound or at zero
+        stay there.
+        """
         given = np.asarray(w, dtype=np.float64)
         if given.shape != self.linear.shape:
             raise ValueError(f"w has shape {given.shape}, expected {self.linear.shape}.")
         result: FloatArray = np.clip(given, self.lower, self.upper)
         excess = float(result.sum()) - self.total
-        if abs(excess) > 1e-14 * float(np.abs(result).sum()):
-            # Shrinking the heavier sign towards zero never leaves the box.
-            heavy = result > 0 if excess > 0 else result < 0
-            weight = float(result[heavy].sum())
-            if abs(weight) >= abs(excess):
-                result[heavy] *= 1.0 - excess / weight
-            else:  # only with a total of its own
-                room = result - (self.lower if excess > 0 else self.upper)
-                result -= room * (excess / float(room.sum()))
-        return result
+        if abs(excess) <= 1e-14 * float(np.abs(result).sum()):
+            return result
+        bound = self.lower if excess > 0 else self.upper
+        heavy = result > 0 if excess > 0 else result < 0
+        free = (result != 0.0) & (result > self.lower) & (result < self.upper)
+        towards_zero = np.where(heavy, result, 0.0)
+        for room in (
+            np.where(free, np.where(heavy, result, result - bound), 0.0),  # no one changes side
+            towards_zero,
+            result - bound,  # needed with a total of its own alone
+        ):
+            available = float(room.sum())
+            if abs(available) >= abs(excess):
+                result -= room * (excess / available)
+                break
+        return np.clip(result, self.lower, self.upper)
 
 
 def _box_sizes(C: ArrayLike, shape: tuple[int, ...]) -> FloatArray:

@@ -1,0 +1,117 @@
+"""Kernel matrices in the form that the compiled loops understand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tessella import _core
+from tessella.backend._memory import available_memory
+
+FloatArray = NDArray[np.float64]
+
+_MEMORY_SHARE = 0.4  # of what is available, for rows that are kept
+
+
+@dataclass(frozen=True)
+class ProductForm:
+    """A symmetric matrix by what its entries are made of.
+
+    K[i, j] is ``Π_f min(room_i[f], room_j[f]) (high_i · high_j)``, the max-product part, plus
+    ``first_i · second_j + second_i · first_j``, the separable one.
+
+    Attributes
+    ----------
+    room, high : ndarray of shape (m, n) and (m, r)
+        The max-product part; both may have no columns.
+    first, second : ndarray of shape (m, t)
+        The separable part.
+    """
+
+    room: FloatArray
+    high: FloatArray
+    first: FloatArray
+    second: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("room", "high", "first", "second"):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
+
+    def __len__(self) -> int:
+        return len(self.room)
+
+    def matrix(self, out: NDArray[Any], threads: int) -> None:
+        """Write K to `out`, exactly symmetric."""
+        side = (self.room, self.high, self.first, self.second)
+        _core.kernel_matrix(*side, *side, out, threads)
+
+    def restrict(self, rows: NDArray[np.intp]) -> ProductForm:
+        """The matrix of some of the rows."""
+        return ProductForm(self.room[rows], self.high[rows], self.first[rows], self.second[rows])
+
+
+class KernelOnDemand:
+    """A kernel matrix whose rows are computed when a solver asks for them, and kept.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+        Storage of the rows.
+    max_bytes : int, optional
+        Memory for them; the least recently used are given up. By default two fifths of what the
+        machine has available.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.backend import KernelOnDemand, ProductForm
+    >>> x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    >>> none = np.empty((4, 0))
+    >>> K = KernelOnDemand()
+    >>> K.hold(ProductForm(none, none, 0.5 * x, x))
+    >>> K.product(np.array([1.0, 0.0, 0.0, 1.0])).tolist()
+    [0.0, 0.0, 0.0, 0.0]
+    >>> K.block(np.array([0, 3])).tolist()
+    [[4.0, -4.0], [-4.0, 4.0]]
+    """
+
+    def __init__(self, dtype: DTypeLike = np.float64, max_bytes: int | None = None) -> None:
+        self.dtype = np.dtype(dtype)
+        if self.dtype not in (np.float32, np.float64):
+            raise TypeError(f"dtype must be float32 or float64, not {self.dtype}.")
+        self.native = _core.KernelRows32() if self.dtype == np.float32 else _core.KernelRows()
+        self._max_bytes = max_bytes
+        self._form: ProductForm | None = None
+
+    def hold(self, form: ProductForm) -> None:
+        """Become another matrix; the memory of the rows is used again."""
+        if self._max_bytes is None:
+            self._max_bytes = int(_MEMORY_SHARE * available_memory())
+        capacity = self._max_bytes // max(1, self.dtype.itemsize * len(form))
+        self.native.reset(form.room, form.high, form.first, form.second, capacity)
+        self._form = form
+
+    @property
+    def form(self) -> ProductForm:
+        """The matrix that is held."""
+        if self._form is None:
+            raise ValueError("No kernel matrix is held yet: call hold() first.")
+        return self._form
+
+    def __len__(self) -> int:
+        return 0 if self._form is None else len(self._form)
+
+    def product(self, w: FloatArray, threads: int = 1) -> FloatArray:
+        """``K @ w``, in float64 and without the rows."""
+        out = np.empty(len(self.form))
+        self.native.product(np.ascontiguousarray(w, np.float64), out, threads)
+        return out
+
+    def block(self, rows: NDArray[np.intp], threads: int = 1) -> FloatArray:
+        """``K[rows][:, rows]`` in float64."""
+        out = np.empty((len(rows), len(rows)))
+        self.form.restrict(rows).matrix(out, threads)
+        return out
