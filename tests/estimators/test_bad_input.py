@@ -172,7 +172,17 @@ def _require_with(available):
 
 
 def test_memory_is_checked_before_anything_is_allocated():
-    """A million rows need terabytes: the error comes at once."""
+    """Two matrices of a million rows need terabytes: the error comes at once."""
     X = np.random.default_rng(0).random((1_000_000, 1))
-    with pytest.raises(MemoryError, match=r"1000000 rows needs .* TiB"):
-        LearnedKernelSVR().fit(X, X[:, 0])
+    message = r"1000000 rows needs .* TiB.*precision='float32' or solver='working-set'"
+    with pytest.raises(MemoryError, match=message):
+        LearnedKernelSVR(solver="frank-wolfe").fit(X, X[:, 0])
+
+
+def test_the_default_solver_needs_no_whole_matrix(monkeypatch):
+    """The joint method holds six matrices of 72 MB, the default some rows of one."""
+    monkeypatch.setattr(base, "require_memory", _require_with(256 * 2**20))
+    X = np.random.default_rng(0).random((3000, 2))
+    assert LearnedKernelSVR(tol=0.1).fit(X, X[:, 0]).gap_ <= 0.1
+    with pytest.raises(MemoryError, match="3000 rows"):
+        LearnedKernelSVR(solver="joint").fit(X, X[:, 0])

@@ -51,6 +51,7 @@ def solve_dual(
     gradient: NDArray[float64],
     tol: float,
     slack: float,
+    resumed: bool,
     max_iter: int,
     seconds: float,
     threads: int,

@@ -103,17 +103,19 @@ TESSELLA_SIMD void kernel_rows(const KernelSide& left, std::size_t start, std::s
   kernel_rows_impl(left, start, count, right, cols, features, rank, thin, out, stride);
 }
 
-// Waking threads for less than some tens of microseconds of work costs more than it saves, and
-// far more where several processes share the cores.
+// Below about a millisecond of work one thread is better: it has nobody to wait for, and where
+// several processes share the cores waiting can cost a hundred times the work.
 bool worth_threads(std::size_t rows, std::size_t cols, std::size_t work) {
+  constexpr std::size_t kWorthThreads = 1 << 24;
   return rows * cols * (work + 2) > kWorthThreads;
 }
 
-// Calls body(first row, number of rows) for all blocks of rows, in parallel.
+// Calls body(first row, number of rows) for all blocks of rows, in parallel; dynamically, so that
+// a core that is busy elsewhere does less.
 template <class Body>
 void for_row_blocks(std::size_t rows, int threads, bool parallel, const Body& body) {
   const auto blocks = static_cast<std::ptrdiff_t>((rows + kRows - 1) / kRows);
-#pragma omp parallel for schedule(static) num_threads(threads) if (parallel)
+#pragma omp parallel for schedule(dynamic, 16) num_threads(threads) if (parallel)
   for (std::ptrdiff_t block = 0; block < blocks; ++block) {
     const std::size_t first = static_cast<std::size_t>(block) * kRows;
     body(first, std::min(kRows, rows - first));

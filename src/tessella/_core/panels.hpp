@@ -16,7 +16,6 @@ namespace tessella {
 constexpr std::size_t kHalves = 2;
 constexpr std::size_t kPanel = kHalves * kLanes;
 constexpr std::size_t kRows = 4;
-constexpr std::size_t kWorthThreads = 1 << 18;  // operations below which one thread is faster
 
 using Block = Lanes[kRows][kHalves];
 

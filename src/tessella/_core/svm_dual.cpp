@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kBlock = 256;  // samples per block in searches for a maximum
 constexpr double kBlocked = 1e300;   // offset that takes a sample out of a search
 constexpr int kIdleTests = 500;      // tests without progress after which rounding is to blame
-constexpr std::size_t kWorthThreads = 1 << 18;  // entries of K below which one thread is faster
+constexpr std::size_t kWorthThreads = 1 << 21;  // entries of K below which one thread is faster
 
 struct Candidate {
   double value = -kBlocked;
@@ -207,7 +207,10 @@ class DualSolver {
   }
 
   DualReport run() {
-    restart();
+    if (limits_.resumed)
+      find_up();
+    else
+      restart();
     std::int64_t next_test = 0, next_glance = glance_period_;
     DualStatus status = DualStatus::kOptimal;
     while (true) {
@@ -241,7 +244,8 @@ class DualSolver {
       ++iteration_;
       up_ = update_and_find_up(row_i, row_j, step, gradient_, up_offset_.data(), size_);
     }
-    if (!fresh_) recompute_gradient();
+    // At the end of a budget the caller goes on from here: the updated gradient will do.
+    if (!fresh_ && status != DualStatus::kMaxIter) recompute_gradient();
     measure();
     return {status, iteration_, intercept_, objective_, objective_ + gap_, violation()};
   }
@@ -263,7 +267,11 @@ class DualSolver {
   void restart() {
     recompute_gradient();
     fresh_ = true;
-    // A step of zero along any pair only searches.
+    find_up();
+  }
+
+  // A step of zero along any pair only searches.
+  void find_up() {
     up_ = update_and_find_up(gradient_, gradient_, 0.0, gradient_, up_offset_.data(), size_);
   }
 
@@ -432,7 +440,7 @@ void DenseRows<T>::product(const double* w, double* out, int threads) const {
   constexpr std::size_t kChunk = 2048;  // of the result: stays in the first-level cache
   const auto chunks = static_cast<std::ptrdiff_t>((size_ + kChunk - 1) / kChunk);
   const bool worthwhile = support.size() * size_ > kWorthThreads;
-#pragma omp parallel for schedule(static) num_threads(threads) if (worthwhile)
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (worthwhile)
   for (std::ptrdiff_t chunk = 0; chunk < chunks; ++chunk) {
     const std::size_t begin = static_cast<std::size_t>(chunk) * kChunk;
     const std::size_t end = std::min(size_, begin + kChunk);

@@ -45,6 +45,7 @@ struct DualReport {
 struct DualLimits {
   double tol;                   // stop at a gap of tol * |primal| + slack
   double slack;
+  bool resumed;                 // `gradient` is that of w, up to the rounding of earlier steps
   std::int64_t max_iter;        // negative: none
   double seconds;               // negative: none
   std::function<bool()> abort;  // polled about ten times a second; true stops the solver

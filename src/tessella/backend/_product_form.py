@@ -89,7 +89,10 @@ class KernelOnDemand:
     def hold(self, form: ProductForm) -> None:
         """Become another matrix; the memory of the rows is used again."""
         if self._max_bytes is None:
-            self._max_bytes = int(_MEMORY_SHARE * available_memory())
+            available = available_memory()
+            everything = self.dtype.itemsize * len(form) ** 2
+            share = everything if available is None else int(_MEMORY_SHARE * available)
+            self._max_bytes = share
         capacity = self._max_bytes // max(1, self.dtype.itemsize * len(form))
         self.native.reset(form.room, form.high, form.first, form.second, capacity)
         self._form = form

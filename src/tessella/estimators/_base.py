@@ -30,13 +30,13 @@ from tessella.solvers import (
     TablePrinter,
     check_solver,
     choose_solver,
+    working_memory,
 )
 from tessella.solvers._run import Callback
 from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
 
-_SOLVER_MATRICES = 2  # m × m matrices a solver holds beyond the kernel set's own
 _PRECISIONS = ("float64", "float32")
 
 
@@ -131,12 +131,14 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
         self, kernels: KernelSet, n_samples: int, n_features: int, itemsize: int
     ) -> None:
         needed = kernels.memory_estimate(n_samples, n_features, itemsize)
-        needed += _SOLVER_MATRICES * itemsize * n_samples**2
-        halve = "" if itemsize == 4 else "Use precision='float32' to halve that, or "
+        needed += working_memory(self.solver, n_samples, itemsize, by_rows=kernels.by_rows)
+        remedies = [] if itemsize == 4 else ["precision='float32'"]
+        if self.solver not in ("auto", "working-set"):
+            remedies.append("solver='working-set'")
         require_memory(
             needed,
             f"Learning a kernel on {n_samples} rows",
-            f"{halve or 'Use '}fewer rows (memory grows with their square).",
+            f"Use {' or '.join([*remedies, 'fewer rows'])}.",
         )
 
     def _start(

@@ -149,6 +149,11 @@ class KernelSet(ABC):
     #: Name under which model files record the family; None when it cannot be written as data.
     family: ClassVar[str | None] = None
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether bindings offer a product form, so that solvers need no whole kernel matrix."""
+        return False
+
     @abstractmethod
     def count_params(self, n_features: int) -> int:
         """Side of P for data with `n_features` columns."""

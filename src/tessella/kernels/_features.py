@@ -29,6 +29,11 @@ _GRAM_ROWS = 1024
 class FiniteKernelSet(KernelSet):
     """Base of kernel sets given by features: subclasses say what N is at each node."""
 
+    @property
+    def by_rows(self) -> bool:
+        """Always."""
+        return True
+
     def features(self, X: FloatArray) -> FloatArray:
         """``√ω_t N_t(x)`` of shape (len(X), nodes, n_params)."""
         raise NotImplementedError

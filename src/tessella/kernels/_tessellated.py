@@ -88,6 +88,11 @@ class TessellatedKernels(KernelSet):
 
     family: ClassVar[str | None] = "tessellated"
 
+    @property
+    def by_rows(self) -> bool:
+        """With powers of x alone: one max-product matrix, not one for each power of z."""
+        return self.monomials == "x"
+
     def count_params(self, n_features: int) -> int:
         """Side of P."""
         variables = n_features if self.monomials == "x" else 2 * n_features

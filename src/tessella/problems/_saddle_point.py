@@ -112,6 +112,10 @@ class DualPoint:
         top = max(0.0, float(self.spectrum[0][-1]))
         return self._problem.dual.kappa(self.w) - 0.5 * self._problem.parameters.side * top
 
+    def dual_value(self, P: FloatArray) -> float:
+        """``κ(w) - ½ wᵀK(P)w``, the dual value of the SVM with kernel K(P)."""
+        return self._problem.dual.kappa(self.w) - 0.5 * float(np.sum(self.gradient * P))
+
     @property
     def best_response(self) -> FloatArray:
         """Factor of the feasible P that minimises the objective for this w: a top eigenvector.

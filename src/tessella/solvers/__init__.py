@@ -37,7 +37,7 @@ boston          506    28    4            18     -            753    776
 """
 
 from tessella.solvers._progress import TablePrinter
-from tessella.solvers._registry import SOLVERS, check_solver, choose_solver
+from tessella.solvers._registry import SOLVERS, check_solver, choose_solver, working_memory
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
 from tessella.solvers.apd import apd
 from tessella.solvers.frank_wolfe import frank_wolfe
@@ -59,5 +59,6 @@ __all__ = [
     "hybrid",
     "joint",
     "sdp",
+    "working_memory",
     "working_set",
 ]

@@ -70,3 +70,30 @@ def choose_solver(name: str, problem: SaddlePoint) -> Solver:
     kernels = problem.kernels
     small = kernels.n_samples <= _JOINT_MAX_ROWS and kernels.n_params <= _JOINT_MAX_PARAMS
     return joint if small and kernels.dtype == np.float64 else working_set
+
+
+_MATRICES = {"joint": 6, "frank-wolfe": 2, "apd": 2, "hybrid": 2, "sdp": 2, "working-set": 1}
+_KEPT_ROWS = 2000  # of a kernel matrix, below which a solver would compute them over and over
+_FACTORISED_ROWS = 6000  # most samples that the working-set method moves together
+
+
+def working_memory(name: str, n_samples: int, itemsize: int, *, by_rows: bool) -> int:
+    """Bytes that the solver of that name needs, beyond the kernel set's own.
+
+    Parameters
+    ----------
+    name : str
+        As for :func:`choose_solver`.
+    n_samples, itemsize : int
+        Side of the kernel matrix and bytes of an entry.
+    by_rows : bool
+        Whether the kernel set gives single rows of a kernel matrix.
+    """
+    check_solver(name)
+    if name == "auto":
+        name = "joint" if n_samples <= _JOINT_MAX_ROWS else "working-set"
+    if name != "working-set":
+        return _MATRICES[name] * itemsize * n_samples**2
+    rows = min(n_samples, _KEPT_ROWS) if by_rows else n_samples
+    moving = min(n_samples, _FACTORISED_ROWS)
+    return itemsize * rows * n_samples + 3 * 8 * moving**2

@@ -22,6 +22,7 @@ _ROWS_PER_PARAM = 4  # ... and least number of rows per unit of n_P
 _USUAL_ROWS = 800  # size that decides P well enough at first, however many samples are free
 _MAX_ROWS = 6000  # most samples that move together: one step then takes about a second
 _POOR = 0.2  # part of the gap left after a round that calls for a larger set
+_SPARSE = 0.25  # part of the samples below which support vectors at their bound move as well
 _MARGIN = 1.2  # working set over free samples
 _FIRST_TOL = 1e-2  # of the subsample: its sampling error is larger
 _MAX_NEWTON = 60
@@ -213,10 +214,10 @@ class _WorkingSet:
         # Values on their way to a border are put there for whoever goes on from here. The
         # interior ones prove a little more, so they are what is certified.
         settled = halves.settled(state.alpha, state.zl, state.zu)
-        self._w = self._moved(svm.w, rows, halves.join(settled))
         interior = self._problem.at(self._moved(svm.w, rows, halves.join(state.alpha)))
-        value = self._run.value
-        self._P = trimmed(self._P, interior.gradient, _TRIM * self._run.tol * value)
+        self._P = trimmed(self._P, interior.gradient, _TRIM * self._run.tol * self._run.value)
+        if interior.dual_value(self._P) > self._point.dual_value(self._P):
+            self._w = self._moved(svm.w, rows, halves.join(settled))
         self._point = self._run.record_point(self._P, interior, 1.0)
         return self._P
 
@@ -279,6 +280,9 @@ class _WorkingSet:
         distance[down] = np.minimum(distance, np.abs(residual + dual.epsilon))[down]
         free = (w != 0.0) & (w > dual.lower) & (w < dual.upper)
         count = max(self._least_rows, int(_MARGIN * free.sum()))
+        support = np.count_nonzero(w)
+        if support <= _SPARSE * dual.size:
+            count = max(count, min(2 * _FIRST_ROWS, int(_MARGIN * support)))
         first = np.where(free, -1.0 - self._rng.random(dual.size), distance)
         order = np.argsort(first, kind="stable")
         return np.sort(order[: min(count, self._most_rows, _MAX_ROWS)])

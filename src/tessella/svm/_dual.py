@@ -151,6 +151,7 @@ def solve_dual(
 
 
 _IDLE_ROUNDS = 20
+_LEAST_BUDGET = 200  # pair steps between two looks at the whole
 
 
 @dataclass(frozen=True)
@@ -187,13 +188,17 @@ class _Alternation:
             return replace(self._pair_steps(0), status=DualStatus.INTERRUPTED)
 
     def _alternate(self) -> DualSolution:
-        # A cold start has to find the support first; a warm one mostly has it.
+        # A warm start mostly has its support and may have one Newton step for little; a cold one
+        # has to find it first, and takes a Newton step once pair steps have cost as much.
         warm = bool(self._w.any())
-        budget = self._newton_cost() if warm else max(2 * self._problem.size, self._newton_cost())
+        budget = max(_LEAST_BUDGET, self._newton_cost() // 8 if warm else self._problem.size)
+        spent, worth, resumed = 0, 10 if warm else 1, False
         newton_works = True
         gap, value, idle = np.inf, -np.inf, 0
         while True:
-            pairs = self._pair_steps(budget if newton_works else -1)
+            before = self._n_iter
+            pairs = self._pair_steps(budget if newton_works else -1, resumed)
+            spent += self._n_iter - before
             risen = pairs.objective > value + 1e-14 * abs(pairs.objective)
             idle = 0 if risen or pairs.gap < 0.9 * gap else idle + 1
             gap, value = min(gap, pairs.gap), max(value, pairs.objective)
@@ -202,8 +207,15 @@ class _Alternation:
             over_limit = 0 <= self._limits.max_iter <= self._n_iter
             if pairs.status is DualStatus.PRECISION and newton_works:
                 newton_works = False  # one Newton step may still help; then it is final
-            elif pairs.status is not DualStatus.MAX_ITER or over_limit:
+            elif over_limit:
+                return self._pair_steps(0)  # the same point, its gradient computed afresh
+            elif pairs.status is not DualStatus.MAX_ITER:
                 return pairs
+            cost = self._newton_cost()
+            if newton_works and cost > worth * spent:
+                budget, resumed = cost - spent, True
+                continue
+            resumed = False
             moved = None
             if newton_works or pairs.status is DualStatus.PRECISION:
                 moved = self._newton_step()
@@ -214,7 +226,7 @@ class _Alternation:
             else:
                 self._w = self._problem.feasible(moved)
                 self._n_newton += 1
-                budget = self._newton_cost()
+                budget, spent, worth = cost, 0, 1
 
     def _newton_step(self) -> FloatArray | None:
         free, K, threads = free_samples(self._problem, self._w), self._K, self._limits.threads
@@ -233,9 +245,9 @@ class _Alternation:
         f = min(len(free_samples(self._problem, self._w)), MAX_FREE)
         newton_seconds = 5e-4 + 1e-8 * f**2 + 2e-11 * f**3
         pair_seconds = 1e-7 + 1e-9 * m
-        return max(200, int(newton_seconds / pair_seconds))
+        return max(_LEAST_BUDGET, int(newton_seconds / pair_seconds))
 
-    def _pair_steps(self, budget: int) -> DualSolution:
+    def _pair_steps(self, budget: int, resumed: bool = False) -> DualSolution:
         limits, p = self._limits, self._problem
         left = limits.max_iter - self._n_iter if limits.max_iter >= 0 else -1
         counts = [count for count in (budget, left) if count >= 0]
@@ -250,6 +262,7 @@ class _Alternation:
             self._gradient,
             limits.tol,
             limits.slack,
+            resumed,
             min(counts) if counts else -1,
             -1.0 if until is None else max(0.0, until - time.monotonic()),
             limits.threads,
