@@ -232,3 +232,29 @@ def test_auto_chooses_by_size():
     wide = make_problem("classification", m=20, n=15, degree=2)
     assert choose_solver("auto", wide) is working_set
     assert choose_solver("frank-wolfe", small) is frank_wolfe
+
+
+@pytest.mark.parametrize("kernels", [TessellatedKernels(1, 0.3), PolynomialKernels(2)])
+def test_rows_on_demand_give_the_answer_of_the_whole_matrix(task, kernels, monkeypatch):
+    problem = make_problem(task, m=300)
+    problem = SaddlePoint(kernels.bind(problem.kernels._X), problem.dual)
+    whole = working_set(problem, tol=1e-6)
+    monkeypatch.setattr(module, "_DENSE_ROWS", 10)
+    by_rows = working_set(problem, tol=1e-6)
+    assert by_rows.status is SolverStatus.OPTIMAL
+    assert_certified(problem, by_rows)
+    assert by_rows.value == pytest.approx(whole.value, rel=2e-6)
+
+
+def test_trimming_keeps_the_value(task):
+    problem = make_problem(task, m=60)
+    rng = np.random.default_rng(3)
+    w = problem.dual.feasible(rng.standard_normal(60))
+    D = problem.kernels.gradient(w)
+    P = np.diag([3.0, 2.9, 0.1 - 1.1e-6, 1e-6, 1e-7, 0.0])
+    before = w @ problem.kernels.gram(P) @ w
+    for cost in (0.0, 1e-3 * before, before):
+        trimmed = module.trimmed(P, D, cost)
+        assert problem.parameters.contains(trimmed)
+        assert abs(w @ problem.kernels.gram(trimmed) @ w - before) <= 4 * cost + 1e-9 * before
+    assert np.linalg.matrix_rank(module.trimmed(P, D, before)) == 1

@@ -26,6 +26,7 @@ _SPARSE = 0.25  # part of the samples below which support vectors at their bound
 _MARGIN = 1.2  # working set over free samples
 _FIRST_TOL = 1e-2  # of the subsample: its sampling error is larger
 _MAX_NEWTON = 60
+_DENSE_ROWS = 2000  # up to here the whole kernel matrix costs less than rows one at a time
 _WHOLE_SPAN = 64  # largest n_P for which P moves in all directions at once
 _SPAN = 32  # directions in which it moves otherwise at first: half from P, half from D(w)
 _REMEMBERED = 2  # leading directions of D(w) that later rounds keep
@@ -191,7 +192,8 @@ class _WorkingSet:
 
     def _svm(self, P: FloatArray) -> DualSolution:
         """An SVM on all samples, from where w stands; rows of K(P) that it needs not are saved."""
-        form = self._problem.kernels.product_form(P, centred=True)
+        large = self._dual.size > _DENSE_ROWS
+        form = self._problem.kernels.product_form(P, centred=True) if large else None
         if form is not None:
             self._rows.hold(form)
             return self._run.svm(self._rows, P, self._w, self._svm_tol())

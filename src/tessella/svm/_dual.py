@@ -188,11 +188,11 @@ class _Alternation:
             return replace(self._pair_steps(0), status=DualStatus.INTERRUPTED)
 
     def _alternate(self) -> DualSolution:
-        # A warm start mostly has its support and may have one Newton step for little; a cold one
-        # has to find it first, and takes a Newton step once pair steps have cost as much.
+        # `worth` is what a Newton step may cost, in units of the pair steps before it. A warm start
+        # mostly has its support and gets one early; a cold one has to find it first.
         warm = bool(self._w.any())
         budget = max(_LEAST_BUDGET, self._newton_cost() // 8 if warm else self._problem.size)
-        spent, worth, resumed = 0, 10 if warm else 1, False
+        spent, worth, resumed = 0, 10.0 if warm else 1.0, False
         newton_works = True
         gap, value, idle = np.inf, -np.inf, 0
         while True:
@@ -213,7 +213,7 @@ class _Alternation:
                 return pairs
             cost = self._newton_cost()
             if newton_works and cost > worth * spent:
-                budget, resumed = cost - spent, True
+                budget, resumed = max(_LEAST_BUDGET, int(cost / worth) - spent), True
                 continue
             resumed = False
             moved = None
@@ -226,7 +226,7 @@ class _Alternation:
             else:
                 self._w = self._problem.feasible(moved)
                 self._n_newton += 1
-                budget, spent, worth = cost, 0, 1
+                budget, spent, worth = cost, 0, 1.0
 
     def _newton_step(self) -> FloatArray | None:
         free, K, threads = free_samples(self._problem, self._w), self._K, self._limits.threads
