@@ -1,6 +1,7 @@
 """Tessella learns the kernel together with the support vector machine that uses it."""
 
 from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
+from tessella.features import KernelFeatures
 from tessella.kernels import (
     IntegralKernels,
     LearnedKernel,
@@ -13,6 +14,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "IntegralKernels",
+    "KernelFeatures",
     "LearnedKernel",
     "LearnedKernelSVC",
     "LearnedKernelSVR",

@@ -3,12 +3,14 @@
 from tessella.kernels._base import BoundKernelSet, KernelSet, Moments
 from tessella.kernels._integral import IntegralKernels
 from tessella.kernels._learned import LearnedKernel
+from tessella.kernels._names import BasisFunction, basis_functions, basis_names
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._scaling import UnitBox
 from tessella.kernels._sensitivity import Sensitivities
 from tessella.kernels._tessellated import TessellatedKernels
 
 __all__ = [
+    "BasisFunction",
     "BoundKernelSet",
     "IntegralKernels",
     "KernelSet",
@@ -18,4 +20,6 @@ __all__ = [
     "Sensitivities",
     "TessellatedKernels",
     "UnitBox",
+    "basis_functions",
+    "basis_names",
 ]

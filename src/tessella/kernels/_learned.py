@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from tessella.kernels._base import FloatArray, KernelSet, as_rows
 from tessella.kernels._scaling import UnitBox
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LearnedKernel:
     """A learned kernel on raw features: ``k(X, Y)`` is its matrix.
 
     Scaling to the unit cube is part of it, so it is applied to data in the units of the training
-    data. Picklable whenever its kernel set is.
+    data. Picklable whenever its kernel set is. Two of them are equal when they are the same
+    function by construction: same kernel set, same P, same scaling.
 
     Attributes
     ----------
@@ -25,16 +28,66 @@ class LearnedKernel:
         Its matrix.
     box : UnitBox
         The scaling.
+
+    See Also
+    --------
+    tessella.gaussian_process.LearnedGPKernel : The same kernel for scikit-learn's Gaussian
+        processes, and the fast way into ``KernelRidge`` and ``KernelPCA``.
+    tessella.KernelFeatures : Explicit features of it, for linear models on many rows.
+
+    Notes
+    -----
+    scikit-learn calls a kernel function in two ways. ``SVC`` and ``SVR`` ask for a whole matrix.
+    ``KernelRidge``, ``KernelPCA`` and ``Nystroem`` call it once for every pair of rows and expect
+    a number. Both work here, but the second way costs a Python call per entry: give those
+    estimators a :class:`~tessella.gaussian_process.LearnedGPKernel` instead, which they ask for
+    whole matrices, or ``kernel="precomputed"`` and the matrix.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> from tessella import LearnedKernelSVC
+    >>> X, y = make_moons(120, noise=0.2, random_state=0)
+    >>> kernel = LearnedKernelSVC().fit(X, y).kernel_
+    >>> kernel
+    LearnedKernel(TessellatedKernels, n_features=2, n_params=6)
+    >>> kernel(X, X[:5]).shape
+    (120, 5)
+    >>> bool(kernel(X[0], X[1]) == kernel(X[:1], X[1:2])[0, 0])
+    True
+    >>> SVC(kernel=kernel).fit(X, y).score(X, y) > 0.9
+    True
     """
 
     kernels: KernelSet
     P: FloatArray
     box: UnitBox
 
-    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> FloatArray:
-        """Kernel matrix of shape (len(X), len(Y)); Y defaults to X."""
-        X = self._scale(X)
-        return self.kernels.cross(X, X if Y is None else self._scale(Y), self.P)
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, *, n_jobs: int | None = None
+    ) -> FloatArray:
+        """Kernel matrix, or the kernel of two single rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features) or (n_features,)
+            Rows, or one row, in the units of the training data.
+        Y : array-like of shape (l, n_features) or (n_features,), optional
+            Other rows, or another row; X when left out.
+        n_jobs : int, optional
+            Threads; None for all the process may use.
+
+        Returns
+        -------
+        ndarray of shape (m, l), or float for single rows
+            Exactly symmetric when Y is left out or is X.
+        """
+        if np.ndim(X) == 1:
+            return self._of_two_rows(X, X if Y is None else Y)
+        if Y is None or Y is X:
+            return self.kernels.bind(self._scale(X), n_jobs=n_jobs).gram(self.P)
+        return self.kernels.cross(self._scale(X), self._scale(Y), self.P, n_jobs=n_jobs)
 
     def diag(self, X: ArrayLike) -> FloatArray:
         """``k(x, x)`` for each row of X, without the matrix."""
@@ -46,5 +99,49 @@ class LearnedKernel:
         """``self(X, Y) @ w`` in tiles, without the matrix."""
         return self.kernels.scores(self._scale(X), self._scale(Y), self.P, w, n_jobs=n_jobs)
 
+    @property
+    def n_features_in(self) -> int:
+        """Columns of the rows it takes."""
+        return self.box.n_features_in
+
+    def _of_two_rows(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
+        if np.ndim(y) != 1:
+            raise ValueError(
+                "Give two matrices of rows, or two single rows; got a row and an array of shape "
+                f"{np.shape(y)}."
+            )
+        x_row, y_row = np.atleast_2d(x), np.atleast_2d(y)
+        # One thread: waking others takes longer than a single value.
+        value: FloatArray = self(x_row, y_row, n_jobs=1)[0, 0]
+        return value
+
     def _scale(self, X: ArrayLike) -> FloatArray:
         return self.box.apply(as_rows(X))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LearnedKernel):
+            return NotImplemented
+        return (
+            type(self.kernels) is type(other.kernels)
+            and _same(self.kernels.get_params(), other.kernels.get_params())
+            and _same(self.P, other.P)
+            and _same(vars(self.box), vars(other.box))
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.kernels), self.P.tobytes(), self.box.offset.tobytes()))
+
+    def __repr__(self) -> str:
+        family = type(self.kernels).__name__
+        return f"LearnedKernel({family}, n_features={self.n_features_in}, n_params={len(self.P)})"
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equality of values, of arrays in whole, of what containers hold."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, tuple | list) and isinstance(b, tuple | list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    return bool(a == b)

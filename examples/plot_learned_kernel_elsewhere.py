@@ -1,0 +1,59 @@
+"""
+A learned kernel in other kernel methods
+========================================
+
+The kernel that an estimator has learned is an object. Here it serves a Gaussian process, which
+adds error bars to its predictions, and kernel principal components, which show what it sees.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.decomposition import KernelPCA
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.svm import SVR
+
+from tessella import LearnedKernelSVR
+from tessella.gaussian_process import LearnedGPKernel
+
+rng = np.random.default_rng(0)
+X, X_test = rng.random((160, 2)), rng.random((1000, 2))
+
+
+def signal(X):
+    """A ridge with an edge at one half."""
+    return np.where(X[:, 0] > 0.5, 1.0, 0.0) + np.sin(4 * X[:, 1])
+
+
+y = signal(X) + 0.1 * rng.standard_normal(160)
+y_test = signal(X_test) + 0.1 * rng.standard_normal(1000)
+
+# %%
+# Learn the kernel with a support vector machine, then hand it on. ``SVR`` takes it as a function.
+model = LearnedKernelSVR().fit(X, y)
+print(f"LearnedKernelSVR           R2 {model.score(X_test, y_test):.3f}")
+other = SVR(kernel=model.kernel_).fit(X, y)
+print(f"SVR with its kernel        R2 {other.score(X_test, y_test):.3f}")
+
+# %%
+# A Gaussian process tunes the scale of the kernel and the noise, and knows how sure it is.
+kernel = LearnedGPKernel(model.kernel_)
+priors = {"learned": kernel, "RBF": ConstantKernel() * RBF([0.3, 0.3])}
+for name, prior in priors.items():
+    process = GaussianProcessRegressor(prior + WhiteKernel(0.05), normalize_y=True).fit(X, y)
+    mean, deviation = process.predict(X_test, return_std=True)
+    inside = np.mean(np.abs(y_test - mean) < 1.96 * deviation)
+    print(
+        f"Gaussian process, {name:8} R2 {process.score(X_test, y_test):.3f}, "
+        f"95 % intervals hold {100 * inside:.0f} %, evidence "
+        f"{process.log_marginal_likelihood_value_:.0f}"
+    )
+
+# %%
+# Principal components in the space of the kernel: the target runs along them.
+components = KernelPCA(2, kernel=kernel).fit_transform(X)
+figure, ax = plt.subplots(figsize=(6, 4.5), layout="constrained")
+points = ax.scatter(*components.T, c=y, cmap="cividis")
+figure.colorbar(points, label="target")
+ax.set(xlabel="first component", ylabel="second component", title="Kernel PCA, learned kernel")
+plt.show()

@@ -1,0 +1,283 @@
+"""The picture of a learned function of two features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tessella.inspection._matplotlib import BLUE, GREY, ORANGE, axes_for, diverging_colors
+from tessella.inspection._names import feature_index, without_names
+from tessella.inspection._names import feature_names as names_of
+from tessella.kernels import LearnedKernel, TessellatedKernels
+
+FloatArray = NDArray[np.float64]
+
+_MARGIN = 0.08  # of the range of a feature, shown beyond it
+_CLASS_COLORS = (ORANGE, BLUE, "#009E73", "#CC79A7", "#F0E442", "#56B4E9", "#E69F00", GREY)
+_MARKERS = "osD^vP*X"
+
+
+class DecisionSurfaceDisplay:
+    """A learned function of two features, with the cells of its tessellation.
+
+    The kernel ``k(x, s)`` of a tessellated family is smooth in x on either side of the planes
+    ``x_j = s_j`` and has a crease there. So the function, a sum over the support vectors s, is
+    one smooth function (a polynomial, unless the kernels are balanced pointwise) in each cell of
+    the grid that their coordinates draw. The lines of that grid are shown, the more visible the
+    larger the coefficient of the support vector.
+
+    Parameters
+    ----------
+    grid : pair of ndarray
+        Values of the two features.
+    response : ndarray of shape (n, n)
+        Decision function or prediction, the first feature along the rows; for several classes the
+        number of the class.
+    feature_names : pair of str
+        Names of the two features.
+    classes : ndarray, optional
+        Classes, for a classifier.
+    support_vectors : ndarray of shape (n_support, 2), optional
+        The two features of the support vectors.
+    strength : ndarray of shape (n_support,), optional
+        Size of their coefficients.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure it belongs to.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from tessella import LearnedKernelSVC
+    >>> from tessella.inspection import DecisionSurfaceDisplay
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> model = LearnedKernelSVC().fit(X, y)
+    >>> display = DecisionSurfaceDisplay.from_estimator(model, X, y)
+    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
+    ('x0', 'x1')
+    """
+
+    def __init__(
+        self,
+        *,
+        grid: tuple[FloatArray, FloatArray],
+        response: NDArray[Any],
+        feature_names: Sequence[str],
+        classes: NDArray[Any] | None = None,
+        support_vectors: FloatArray | None = None,
+        strength: FloatArray | None = None,
+    ) -> None:
+        self.grid = grid
+        self.response = response
+        self.feature_names = list(feature_names)
+        self.classes = classes
+        self.support_vectors = support_vectors
+        self.strength = strength
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        features: tuple[int | str, int | str] = (0, 1),
+        point: ArrayLike | None = None,
+        grid_resolution: int = 200,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the function of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Classifier or regressor. Cells are drawn if its ``kernel_`` is tessellated.
+        X : array-like of shape (n_samples, n_features), optional
+            Rows whose range is shown; by default the support vectors.
+        y : array-like of shape (n_samples,), optional
+            Their targets. When given, the rows are drawn as points.
+        features : pair of int or str, default=(0, 1)
+            The two features, by number or name.
+        point : array-like of shape (n_features,), optional
+            Values of the other features; by default their medians in X.
+        grid_resolution : int, default=200
+            Points along each feature.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **kwargs : dict
+            See :meth:`plot`.
+
+        Returns
+        -------
+        DecisionSurfaceDisplay
+        """
+        check_is_fitted(estimator)
+        rows = (
+            estimator.support_vectors_
+            if X is None
+            else validate_data(estimator, X, dtype=np.float64, reset=False)
+        )
+        names = names_of(estimator, rows.shape[1])
+        columns = [feature_index(feature, names) for feature in features]
+        if len(set(columns)) != 2:
+            raise ValueError(f"features={features!r} must be two different features.")
+        across, up = (_grid(rows[:, column], grid_resolution) for column in columns)
+        base = np.median(rows, axis=0) if point is None else np.asarray(point, dtype=np.float64)
+        support, strength = _support(estimator, columns)
+        display = cls(
+            grid=(across, up),
+            response=_response(estimator, base, columns, (across, up)),
+            feature_names=[names[column] for column in columns],
+            classes=estimator.classes_ if is_classifier(estimator) else None,
+            support_vectors=support,
+            strength=strength,
+        )
+        points = None if y is None else (rows[:, columns], np.asarray(y))
+        return display.plot(ax, points=points, **kwargs)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        points: tuple[FloatArray, NDArray[Any]] | None = None,
+        tessellation: bool = True,
+        max_lines: int = 60,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        points : (X, y), optional
+            Rows of two features and their targets, drawn on the surface.
+        tessellation : bool, default=True
+            Draw the grid of the support vectors.
+        max_lines : int, default=60
+            Of at most so many support vectors, those with the largest coefficients.
+        **kwargs : dict
+            Arguments of ``Axes.imshow``.
+
+        Returns
+        -------
+        DecisionSurfaceDisplay
+            Itself.
+        """
+        ax = axes_for(ax, (6.8, 5.2))
+        limits = [(grid[0], grid[-1]) for grid in self.grid]
+        image = self._draw_surface(ax, kwargs)
+        if tessellation and self.support_vectors is not None:
+            self._draw_tessellation(ax, self.support_vectors, max_lines)
+        if points is not None:
+            self._draw_points(ax, *points, image)
+        ax.set(xlim=limits[0], ylim=limits[1])
+        ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend(loc="upper right", framealpha=0.9, fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_surface(self, ax: Any, kwargs: dict[str, Any]) -> Any:
+        """The surface in colours; the image is returned, for the colours of points."""
+        across, up = self.grid
+        style: dict[str, Any] = {
+            "extent": (across[0], across[-1], up[0], up[-1]),
+            "origin": "lower",
+            "aspect": "auto",
+            "interpolation": "bilinear",
+        }
+        if self.classes is None:
+            image = ax.imshow(self.response.T, **style | {"cmap": "cividis"} | kwargs)
+            ax.figure.colorbar(image, ax=ax, label="prediction")
+            return image
+        if len(self.classes) > 2:
+            return self._draw_classes(ax, style | kwargs)
+        limit = float(np.abs(self.response).max()) or 1.0
+        style |= {"cmap": diverging_colors(), "vmin": -limit, "vmax": limit, "alpha": 0.6}
+        image = ax.imshow(self.response.T, **style | kwargs)
+        ax.figure.colorbar(image, ax=ax, label="decision function")
+        ax.contour(*self.grid, self.response.T, levels=[0.0], colors="black", linewidths=1.8)
+        ax.plot([], [], color="black", linewidth=1.8, label="decision boundary")
+        return image
+
+    def _draw_classes(self, ax: Any, style: dict[str, Any]) -> Any:
+        from matplotlib.colors import ListedColormap
+
+        count = len(self.classes)  # type: ignore[arg-type]
+        colors = ListedColormap([_CLASS_COLORS[k % len(_CLASS_COLORS)] for k in range(count)])
+        own = {"cmap": colors, "vmin": -0.5, "vmax": count - 0.5, "alpha": 0.35}
+        image = ax.imshow(self.response.T, **own | style | {"interpolation": "nearest"})
+        for k in range(count):  # one against the rest: numbers of classes have no order
+            inside = np.equal(self.response.T, k).astype(float)
+            ax.contour(*self.grid, inside, levels=[0.5], colors="black", linewidths=1.0)
+        return image
+
+    def _draw_tessellation(self, ax: Any, support: FloatArray, max_lines: int) -> None:
+        strength = np.ones(len(support)) if self.strength is None else self.strength
+        chosen = np.argsort(-strength, kind="stable")[:max_lines]
+        opacity = 0.15 + 0.45 * strength[chosen] / max(float(strength.max(initial=0.0)), 1e-300)
+        color = "white" if self.classes is None else GREY
+        for row, alpha in zip(support[chosen], opacity, strict=True):
+            ax.axvline(row[0], color=color, linewidth=0.7, alpha=alpha)
+            ax.axhline(row[1], color=color, linewidth=0.7, alpha=alpha)
+        ax.plot([], [], color=GREY, linewidth=0.8, label="cells of the tessellation")
+
+    def _draw_points(self, ax: Any, X: FloatArray, y: NDArray[Any], image: Any) -> None:
+        style = {"s": 26, "edgecolors": "white", "linewidths": 0.6, "zorder": 3}
+        if self.classes is None:
+            ax.scatter(*X.T, c=y, cmap=image.cmap, norm=image.norm, **style)
+            return
+        for k, label in enumerate(self.classes):
+            color, marker = _CLASS_COLORS[k % len(_CLASS_COLORS)], _MARKERS[k % len(_MARKERS)]
+            ax.scatter(*X[y == label].T, color=color, marker=marker, label=f"{label}", **style)
+
+
+def _grid(values: FloatArray, count: int) -> FloatArray:
+    low, high = float(values.min()), float(values.max())
+    margin = _MARGIN * (high - low) or 1.0
+    return np.linspace(low - margin, high + margin, count)
+
+
+def _support(estimator: Any, columns: list[int]) -> tuple[FloatArray | None, FloatArray | None]:
+    """The two features of the support vectors, and the sizes of their coefficients.
+
+    Nothing for an estimator whose kernel has no cells.
+    """
+    kernel = getattr(estimator, "kernel_", None)
+    if not (isinstance(kernel, LearnedKernel) and isinstance(kernel.kernels, TessellatedKernels)):
+        return None, None
+    strength = np.abs(np.atleast_2d(estimator.dual_coef_)).sum(axis=0)
+    return estimator.support_vectors_[:, columns], strength
+
+
+def _response(
+    estimator: Any, base: FloatArray, columns: list[int], grid: Sequence[FloatArray]
+) -> NDArray[Any]:
+    mesh = np.meshgrid(*grid, indexing="ij")
+    points = np.tile(base, (mesh[0].size, 1))
+    for column, values in zip(columns, mesh, strict=True):
+        points[:, column] = values.ravel()
+    with without_names():
+        values = _evaluate(estimator, points)
+    return values.reshape(mesh[0].shape)
+
+
+def _evaluate(estimator: Any, points: FloatArray) -> NDArray[Any]:
+    """Prediction, decision function of two classes, or the number of the class among several."""
+    if not is_classifier(estimator):
+        return np.asarray(estimator.predict(points))
+    if len(estimator.classes_) == 2:
+        return np.asarray(estimator.decision_function(points))
+    numbers: NDArray[Any] = np.searchsorted(estimator.classes_, estimator.predict(points))
+    return numbers

@@ -1,0 +1,34 @@
+"""Features by number or by name."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+
+def feature_names(estimator: Any, count: int) -> list[str]:
+    """Names that the estimator was fitted with, or x0, x1, and so on."""
+    known = getattr(estimator, "feature_names_in_", None)
+    return [f"x{j}" for j in range(count)] if known is None else [str(name) for name in known]
+
+
+def feature_index(feature: int | str, names: Sequence[str]) -> int:
+    """Column of a feature given by its number or its name."""
+    if isinstance(feature, str):
+        if feature not in names:
+            raise ValueError(f"There is no feature {feature!r}; there are {list(names)}.")
+        return list(names).index(feature)
+    index = int(feature)
+    if not -len(names) <= index < len(names):
+        raise ValueError(f"There is no feature {index}: the model has {len(names)}.")
+    return index % len(names)
+
+
+@contextmanager
+def without_names() -> Iterator[None]:
+    """Let estimators that were fitted with names take rows without: those made on a grid."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        yield

@@ -1,0 +1,201 @@
+"""The picture of the matrix of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from tessella.inspection._matplotlib import axes_for, diverging_colors
+from tessella.inspection._names import feature_names as names_of
+from tessella.kernels import BasisFunction, LearnedKernel, basis_functions
+
+FloatArray = NDArray[np.float64]
+
+_NUMBERS = 12  # side up to which entries are written into their cells
+_SHORT = 3  # characters of a label that has room beside the next
+_REGION_TITLES = {"[z≥x]": "z ≥ x", "[z≱x]": "z ≱ x"}
+
+
+class ParameterDisplay:
+    """The matrix P of a learned kernel, with its basis functions by name.
+
+    ``k(x, y) = ∫ N(z, x)ᵀ P N(z, y) dz``: an entry of P says how much two of the functions in N
+    contribute together, an entry on the diagonal how much of the fixed trace a function takes.
+
+    Parameters
+    ----------
+    P : array-like of shape (n_params, n_params)
+        The matrix.
+    functions : sequence of BasisFunction
+        What its rows stand for; see :func:`tessella.kernels.basis_functions`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure it belongs to.
+    shown_ : ndarray
+        The matrix as drawn: P itself, or its aggregated form.
+    labels_ : list of str
+        The names of its rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from tessella import LearnedKernelSVC
+    >>> from tessella.inspection import ParameterDisplay
+    >>> model = LearnedKernelSVC().fit(*make_moons(100, noise=0.2, random_state=0))
+    >>> display = ParameterDisplay.from_estimator(model)
+    >>> display.labels_
+    ['1', 'x0', 'x1', '1', 'x0', 'x1']
+    """
+
+    def __init__(self, P: ArrayLike, *, functions: Sequence[BasisFunction]) -> None:
+        self.P: FloatArray = np.asarray(P, dtype=np.float64)
+        self.functions = list(functions)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the matrix of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted LearnedKernelSVC or LearnedKernelSVR
+            Whose ``kernel_`` is drawn.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **kwargs : dict
+            See :meth:`plot`.
+
+        Returns
+        -------
+        ParameterDisplay
+        """
+        check_is_fitted(estimator, "kernel_")
+        kernel = estimator.kernel_
+        names = names_of(estimator, kernel.n_features_in)
+        return cls.from_kernel(kernel, feature_names=names, ax=ax, **kwargs)
+
+    @classmethod
+    def from_kernel(
+        cls,
+        kernel: LearnedKernel,
+        *,
+        feature_names: Sequence[str] | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the matrix of a learned kernel.
+
+        Parameters
+        ----------
+        kernel : LearnedKernel
+            The kernel.
+        feature_names : sequence of str, optional
+            Names of all columns of the data.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **kwargs : dict
+            See :meth:`plot`.
+
+        Returns
+        -------
+        ParameterDisplay
+        """
+        names = names_of(None, kernel.n_features_in) if feature_names is None else feature_names
+        seen = [names[column] for column in kernel.box.kept]
+        return cls(kernel.P, functions=basis_functions(kernel.kernels, seen)).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, max_shown: int = 24, **kwargs: Any) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        max_shown : int, default=24
+            Largest side that is drawn entry by entry. Of a larger matrix, the rows with the
+            largest entries on the diagonal are drawn, and the rest of each region is one row and
+            column "others", whose entries are Frobenius norms of what they stand for.
+        **kwargs : dict
+            Arguments of ``Axes.imshow``.
+
+        Returns
+        -------
+        ParameterDisplay
+            Itself.
+        """
+        shown, labels, regions = self._aggregated(max_shown)
+        side = len(shown)
+        size = float(np.clip(2.6 + 0.32 * side, 4.8, 10.5))
+        ax = axes_for(ax, (size + 0.9, size))
+        limit = float(np.abs(shown).max(initial=0.0)) or 1.0
+        style = {"cmap": diverging_colors(), "vmin": -limit, "vmax": limit} | kwargs
+        image = ax.imshow(shown, **style)
+        ax.figure.colorbar(image, ax=ax, shrink=0.8, label="entry of P")
+        long = max(map(len, labels)) > _SHORT
+        ax.set_xticks(range(side), labels, rotation=90 if long else 0)
+        ax.set_yticks(range(side), labels)
+        ax.tick_params(length=0)
+        if side <= _NUMBERS:
+            _write_numbers(ax, shown, limit)
+        _separate_regions(ax, regions)
+        self.shown_, self.labels_ = shown, labels
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _aggregated(self, max_shown: int) -> tuple[FloatArray, list[str], list[str]]:
+        """The matrix to draw, its labels, and the region of each row."""
+        groups = self._groups(max_shown)
+        shown = np.array([[self._entry(rows, columns) for columns in groups] for rows in groups])
+        labels = [
+            self.functions[group[0]].monomial if len(group) == 1 else f"{len(group)} others"
+            for group in groups
+        ]
+        return shown, labels, [self.functions[group[0]].region for group in groups]
+
+    def _groups(self, max_shown: int) -> list[list[int]]:
+        """Rows of P that share a row of the picture."""
+        side = len(self.P)
+        if side <= max_shown:
+            return [[i] for i in range(side)]
+        regions = list(dict.fromkeys(function.region for function in self.functions))
+        room = max(max_shown - len(regions), 1)
+        large = set(np.argsort(-np.diag(self.P), kind="stable")[:room].tolist())
+        groups: list[list[int]] = []
+        for region in regions:
+            members = [i for i in range(side) if self.functions[i].region == region]
+            groups += [[i] for i in members if i in large]
+            rest = [i for i in members if i not in large]
+            groups += [rest] if rest else []
+        return groups
+
+    def _entry(self, rows: list[int], columns: list[int]) -> float:
+        block = self.P[np.ix_(rows, columns)]
+        return float(block[0, 0]) if block.size == 1 else float(np.linalg.norm(block))
+
+
+def _write_numbers(ax: Any, shown: FloatArray, limit: float) -> None:
+    for (i, j), entry in np.ndenumerate(shown):
+        color = "white" if abs(entry) > 0.7 * limit else "black"
+        ax.text(j, i, f"{entry:.2g}", ha="center", va="center", fontsize=8, color=color)
+
+
+def _separate_regions(ax: Any, regions: list[str]) -> None:
+    """A line between the regions, and their names along the top and the right."""
+    edges = [i for i in range(1, len(regions)) if regions[i] != regions[i - 1]]
+    for edge in edges:
+        ax.axhline(edge - 0.5, color="black", linewidth=1.2)
+        ax.axvline(edge - 0.5, color="black", linewidth=1.2)
+    bounds = [0, *edges, len(regions)]
+    for first, last in pairwise(bounds):
+        title = _REGION_TITLES.get(regions[first], regions[first])
+        middle = 0.5 * (first + last - 1)
+        ax.text(middle, -0.7, title, ha="center", va="bottom")
+        ax.text(len(regions) - 0.3, middle, title, ha="left", va="center")

@@ -1,0 +1,48 @@
+"""The examples run, and print what they promise."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import pytest
+
+mpl.use("Agg")
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run an example; give the numbers in each line it prints, and the figures it leaves."""
+    monkeypatch.setattr(plt, "show", lambda: None)
+
+    def runner(name):
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        lines = capsys.readouterr().out.splitlines()
+        return [[float(n) for n in re.findall(r"(?<![\w.])-?\d+\.\d+", line)] for line in lines]
+
+    yield runner
+    assert plt.get_fignums()
+    plt.close("all")
+
+
+def test_learned_kernel_elsewhere(run):
+    own, other, process, rbf = (numbers[0] for numbers in run("plot_learned_kernel_elsewhere.py"))
+    assert min(own, other, process) > 0.95
+    assert process > rbf
+
+
+def test_kernel_features(run):
+    small, *scores = (numbers[0] for numbers in run("plot_kernel_features.py"))
+    assert sorted(scores) == scores
+    assert scores[-1] > small > 0.9
+
+
+def test_relevance(run):
+    _, *features, pair = run("plot_relevance.py")
+    for true, learned, _ in features:
+        assert learned == pytest.approx(true, abs=0.1)
+    assert pair[0] > 20 * pair[1]
