@@ -121,7 +121,7 @@ def saddle_point(data: Dataset, kernels: KernelSet, C: float) -> SaddlePoint:
         deviation = np.sqrt(np.average((rows.y - mean) ** 2, weights=rows.weight))
         dual = DualProblem.regression((rows.y - mean) / deviation, C * rows.weight, EPSILON)
     box = UnitBox.fit(rows.X)
-    with limit_blas(None, len(rows.X)):
+    with limit_blas():
         return SaddlePoint(kernels.bind(box.apply(rows.X)), dual)
 
 
@@ -136,7 +136,7 @@ def solve(
     run = choose_solver(solver, problem) if isinstance(solver, str) else solver
     limits = {"tol": tol, "max_iter": _UNLIMITED, "time_limit": time_limit}
     start = {"P0": None, "w0": None, "n_jobs": None, "callback": None}
-    with limit_blas(None, problem.dual.size):
+    with limit_blas():
         begin = time.perf_counter()
         result = run(problem, **limits, **start, **options)
         return result, time.perf_counter() - begin

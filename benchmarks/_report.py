@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_info
 from tessella.backend import effective_threads
 
 _PACKAGES = ("tessella", "numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "matplotlib")
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _NOT_SETTINGS = {"output", "fresh"}
 
 
@@ -37,9 +37,9 @@ def machine() -> dict[str, Any]:
         "memory_gib": _memory_gib(),
         "system": f"{platform.system()} {platform.machine()}",
         "blas": sorted(
-            {f"{p['internal_api']} {p['version']}" for p in threadpool_info() if _is_blas(p)}
+            {f"{p['internal_api']} {p['version']}" for p in threadpool_info() if is_blas(p)}
         ),
-        "environment": {k: os.environ[k] for k in _THREAD_VARIABLES if k in os.environ},
+        "environment": {k: os.environ[k] for k in THREAD_VARIABLES if k in os.environ},
     }
 
 
@@ -66,7 +66,8 @@ def commit() -> str | None:
     return answer.stdout.strip()
 
 
-def _is_blas(pool: dict[str, Any]) -> bool:
+def is_blas(pool: dict[str, Any]) -> bool:
+    """Whether a pool of threads is BLAS's."""
     return pool.get("user_api") == "blas"
 
 

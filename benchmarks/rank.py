@@ -128,7 +128,7 @@ def _measure(whole: Dataset, arguments: argparse.Namespace) -> dict[str, Any]:
 def _svm(problem: SaddlePoint, P: FloatArray, tol: float) -> dict[str, Any]:
     """One cold SVM to the gap, and the pair steps to both stopping rules."""
     dual = problem.dual
-    with limit_blas(None, dual.size):
+    with limit_blas():
         K = problem.kernels.gram(P, centred=True)
         begin = time.perf_counter()
         answer = solve_dual(K, dual, tol=tol)

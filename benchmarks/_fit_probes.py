@@ -1,0 +1,229 @@
+"""The parts of a fit that a profile tells apart, and the flops and bytes that each needs.
+
+"Needs" is what the mathematics asks of an algorithm that uses symmetry and reads every matrix
+once: products with a symmetric result count half, and a matrix in memory is read where a part
+has to look at it, not where one implementation does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from _timers import Namer, Probe, Timers
+
+MAX_PRODUCT, GRAM, GRADIENT, CERTIFICATE = "max-product", "Gram", "gradient", "certificate"
+GRADIENT_TILES = "gradient: max-product again, in float64"
+SVM_COLD, SVM_WARM = "SVM cold", "SVM warm"
+PAIRS, NEWTON, BETWEEN = "pair steps", "Newton steps", "rest"
+EIGEN = "eigenproblem"
+FIRST_P = "first P, on a subsample"
+SET = "working set"
+SET_KERNEL, SET_SENSITIVITIES = f"{SET}: kernel and moments", f"{SET}: sensitivities"
+SET_CHOLESKY, SET_SOLVES, SET_REST = f"{SET}: Cholesky", f"{SET}: solves", f"{SET}: rest"
+REST = "rest (Python)"
+
+ORDER = (
+    *(MAX_PRODUCT, GRAM, GRADIENT, GRADIENT_TILES, CERTIFICATE),
+    *(f"{svm}: {part}" for svm in (SVM_COLD, SVM_WARM) for part in (PAIRS, NEWTON, BETWEEN)),
+    *(EIGEN, FIRST_P, SET_KERNEL, SET_SENSITIVITIES, SET_CHOLESKY, SET_SOLVES, SET_REST, REST),
+)
+
+_LEAST_FREE = 2  # samples a Newton step of the SVM needs
+
+
+def probes(whole: int) -> list[Probe]:
+    """What to time in a fit of `whole` distinct rows."""
+    interior, sensitivity = "tessella.solvers._interior_point", "tessella.kernels._sensitivity"
+    bound = "tessella.kernels._tessellated:BoundTessellated"
+    moments = "tessella.kernels._tessellated:TessellatedMoments"
+    return [
+        Probe("tessella.solvers.working_set:_WorkingSet._guess", _first_p),
+        Probe("tessella._core:max_product", _max_product_row, _max_product_work),
+        Probe(f"{bound}._gram", _of_whole(GRAM, whole), _gram_work),
+        Probe(f"{bound}.moments", _of_whole(GRADIENT, whole), _moments_work),
+        Probe(f"{moments}.factor_scores", _never, _scores_work),
+        Probe("tessella.solvers._run:Run.record", _outside(CERTIFICATE)),
+        Probe("tessella.solvers._run:Run.replace", _outside(CERTIFICATE)),
+        Probe("tessella.solvers._run:solve_dual", _svm_row),
+        Probe("tessella._core:solve_dual", _part_of_svm(PAIRS), _pair_work),
+        Probe("tessella.svm._dual:newton_step", _part_of_svm(NEWTON), _svm_newton_work),
+        Probe("numpy.linalg:eigh", _eigen_row, _eigh_work),
+        Probe("numpy.linalg:eigvalsh", _eigen_row, _eigvalsh_work),
+        Probe("tessella.solvers.working_set:RestrictedProblem.__init__", _outside(SET_REST)),
+        Probe("tessella.solvers.working_set:state_near", _outside(SET_REST)),
+        Probe(f"{interior}:InteriorPoint.__init__", _outside(SET_REST)),
+        Probe(f"{interior}:InteriorPoint.advance", _outside(SET_REST)),
+        Probe("scipy.linalg.lapack:dpotrf", _within_set(SET_CHOLESKY), _cholesky_work),
+        Probe("scipy.linalg.lapack:dpotrs", _within_set(SET_SOLVES), _solve_work),
+        Probe(
+            f"{sensitivity}:FactoredSensitivities.gram",
+            _outside(SET_SENSITIVITIES),
+            _sensitivities_work,
+        ),
+    ]
+
+
+# ---------------------------------------------------------------------------------------- rows
+
+
+def _first_p(timers: Timers, args: Any, kwargs: Any) -> str:
+    del timers, args, kwargs
+    return FIRST_P
+
+
+def _never(timers: Timers, args: Any, kwargs: Any) -> None:
+    del timers, args, kwargs
+
+
+def _outside(name: str) -> Namer:
+    """That row, except on the subsample, which is one row for itself."""
+
+    def namer(timers: Timers, args: Any, kwargs: Any) -> str | None:
+        del args, kwargs
+        return None if FIRST_P in timers.running else name
+
+    return namer
+
+
+def _within_set(name: str) -> Namer:
+    """That row inside the working set's; elsewhere the row around."""
+
+    def namer(timers: Timers, args: Any, kwargs: Any) -> str | None:
+        del args, kwargs
+        return name if _in_set(timers) and FIRST_P not in timers.running else None
+
+    return namer
+
+
+def _in_set(timers: Timers) -> bool:
+    return any(name.startswith(SET) for name in timers.running)
+
+
+def _of_whole(name: str, whole: int) -> Namer:
+    """That row for the kernel set on all samples; the working set's when it is on fewer."""
+
+    def namer(timers: Timers, args: Any, kwargs: Any) -> str | None:
+        del kwargs
+        if FIRST_P in timers.running:
+            return None
+        restricted = _in_set(timers) and args[0].n_samples < whole
+        return SET_KERNEL if restricted else name
+
+    return namer
+
+
+def _max_product_row(timers: Timers, args: Any, kwargs: Any) -> str | None:
+    del args, kwargs
+    if FIRST_P in timers.running:
+        return None
+    if GRADIENT in timers.running:
+        return GRADIENT_TILES
+    return SET_KERNEL if _in_set(timers) else MAX_PRODUCT
+
+
+def _svm_row(timers: Timers, args: Any, kwargs: Any) -> str | None:
+    del args
+    if FIRST_P in timers.running:
+        return None
+    start = kwargs.get("w0")
+    cold = start is None or not np.any(start)  # zeros tell the solver nothing
+    return f"{SVM_COLD if cold else SVM_WARM}: {BETWEEN}"
+
+
+def _part_of_svm(part: str) -> Namer:
+    def namer(timers: Timers, args: Any, kwargs: Any) -> str | None:
+        del args, kwargs
+        around = timers.running[-1].removesuffix(BETWEEN)
+        return None if FIRST_P in timers.running else f"{around}{part}"
+
+    return namer
+
+
+def _eigen_row(timers: Timers, args: Any, kwargs: Any) -> str | None:
+    del args, kwargs
+    return None if FIRST_P in timers.running or _in_set(timers) else EIGEN
+
+
+# ---------------------------------------------------------------------------------------- work
+
+
+def _max_product_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
+    del kwargs, result
+    left, right, out = args[:3]
+    entries = len(left) * len(right) / (2 if left is right else 1)  # half where symmetric
+    return 2.0 * entries * left.shape[1], out.nbytes + left.nbytes + right.nbytes
+
+
+def _gram_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
+    """A product of r columns, one of 2r + 2, and the product with B, for half of the entries.
+
+    Half of B is read and all of K written.
+    """
+    del kwargs, result
+    bound, left = args[:2]
+    entries, r = bound.n_samples**2, left.shape[1]
+    return entries * (3.0 * r + 3.0), 1.5 * entries * bound.dtype.itemsize
+
+
+def _moments_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
+    """B times the weighted monomials of the support."""
+    del kwargs, result
+    bound, w = args[:2]
+    support, width = int(np.count_nonzero(w)), bound.n_params // 2
+    stored = bound.dtype == np.float64  # else the max-product is computed anew, and counted there
+    read = 8.0 * bound.n_samples * support if stored else 0.0
+    return 2.0 * bound.n_samples * support * width, read + 8.0 * bound.n_samples * width
+
+
+def _scores_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
+    """Four thin products: the monomials times the factor, and the moments times the factor."""
+    del kwargs
+    width, r = args[1].shape
+    return 4.0 * len(result) * width * r, 16.0 * len(result) * width
+
+
+def _pair_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
+    """Two rows of K a step; the gradient from scratch at the start and at the end."""
+    del kwargs
+    K, w, steps = args[0], args[5], result[1]
+    m, support = len(w), int(np.count_nonzero(w))
+    return 12.0 * m * steps + 4.0 * m * support, K.itemsize * m * (2.0 * steps + 2.0 * support)
+
+
+def _svm_newton_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
+    """One Cholesky factorisation on the free samples, whose block of K is gathered."""
+    del kwargs, result
+    K, dual, w = args[:3]
+    free = int(np.count_nonzero((w != 0.0) & (w > dual.lower) & (w < dual.upper)))
+    if free < _LEAST_FREE:
+        return 0.0, 0.0
+    return free**3 / 3.0, float(K.itemsize) * free**2
+
+
+def _eigh_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
+    del kwargs, result
+    return 9.0 * len(args[0]) ** 3, 16.0 * args[0].size
+
+
+def _eigvalsh_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
+    del kwargs, result
+    return 4.0 / 3.0 * len(args[0]) ** 3, 8.0 * args[0].size
+
+
+def _cholesky_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
+    del kwargs, result
+    return len(args[0]) ** 3 / 3.0, 8.0 * args[0].size
+
+
+def _solve_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
+    """Two triangular solves: the factor is read twice."""
+    del kwargs
+    factor, right = args[0], result[0]
+    return 2.0 * factor.size * right.size / len(right), 8.0 * factor.size
+
+
+def _sensitivities_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
+    """Four products of r columns and one of 2r + 1, for half of the entries."""
+    del kwargs
+    return result.size * (6.0 * args[0]._a.shape[1] + 4.0), 8.0 * result.size
