@@ -94,7 +94,8 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
     Notes
     -----
     Features are scaled to [0, 1] and constant ones dropped, so their units do not matter.
-    A fit holds two m × m matrices (three with "frank-wolfe") and costs a few SVM solves.
+    A fit holds the kernel's rows of the support vectors, as many as memory allows, and costs a
+    few SVM solves (the whole matrix, twice, with "frank-wolfe").
 
     Examples
     --------

@@ -87,7 +87,8 @@ def working_set(
     O(m · support · n_P), and some fifteen Cholesky factorisations of the side of the working
     set. That is 1.2 times the number of free samples, at least 200 (or 4 n_P) and at first at most
     800: P has few degrees of freedom, and a random part of the free samples decides it well
-    enough until the gap is small. Holds one m × m matrix beyond the kernel set's own. When a
+    enough until the gap is small. Holds the rows of one kernel matrix that the SVM visits, as many
+    as memory allows (all of it up to 2,000 rows, and for kernel sets without single rows). When a
     round raises the value, the step is shortened; then, and when a round leaves more than a
     fifth of the gap, the working set is doubled, up to 6,000 samples or all of them, where the
     round is the joint method itself.
