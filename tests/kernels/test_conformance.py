@@ -170,6 +170,15 @@ def test_restriction_to_rows_and_a_span(kernels, X):
     np.testing.assert_allclose(twice, once, **close)
 
 
+def test_no_rows_are_no_error(kernels, X):
+    bound = kernels.bind(X)
+    P = random_positive(bound.n_params, np.random.default_rng(5))
+    assert bound.cross(X[:0], P).shape == (0, len(X))
+    assert bound.kernels.cross(X, X[:0], P).shape == (len(X), 0)
+    assert bound.kernels.scores(X[:0], X, P, np.ones(len(X))).shape == (0,)
+    assert not bound.kernels.scores(X, X[:0], P, np.ones(0)).any()
+
+
 def test_cross_equals_gram(kernels, X):
     bound = kernels.bind(X)
     P = random_positive(bound.n_params, np.random.default_rng(5))

@@ -97,7 +97,7 @@ class FiniteKernelSet(KernelSet):
 
 def _flat(phi: FloatArray, factor: FloatArray) -> FloatArray:
     """Features times a factor of P, nodes and columns side by side: (m, nodes * r)."""
-    flat: FloatArray = (phi @ factor).reshape(len(phi), -1)
+    flat: FloatArray = (phi @ factor).reshape(len(phi), phi.shape[1] * factor.shape[1])
     return flat
 
 

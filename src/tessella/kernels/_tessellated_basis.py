@@ -375,6 +375,8 @@ class ProductPair:
 
     def matrix(self, out: NDArray[Any], threads: int) -> None:
         """Write K to `out`; exactly symmetric where the two sides and factors are one."""
+        if not out.size:
+            return None
         if len(self.basis.groups) > 1:
             return self._tiled(out, threads)
         (left, right), (first, second) = self._sides, (self._first, self._second)
