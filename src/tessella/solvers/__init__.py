@@ -5,7 +5,7 @@ working-set     An exact SVM on all samples, then the joint method on P and the 
                 free or nearly so. The default beyond 200 rows: a few SVM solves, whatever the gap.
                 Beyond n_P = 64, P moves in the span of its leading directions only.
 joint           One interior point iteration over all samples and P together: O(m³) a step, some
-                10 to 30 steps, hardly dependent on the data. The default up to 200 rows.
+                13 to 40 steps, little dependent on the data. The default up to 200 rows.
 frank-wolfe     The paper's Algorithm 2. Cheap steps, a gap that falls like 1/k: good for a coarse
                 answer.
 apd, hybrid     The accelerated primal-dual method of the paper's appendix with adaptive steps and
@@ -19,20 +19,20 @@ enough), degree 1, C and delta by cross-validation, from ``benchmarks/convergenc
 ==============  =====  ====  ===========  =====  ===========  =====  ======
 set             rows   n_P   working-set  joint  frank-wolfe  apd    hybrid
 ==============  =====  ====  ===========  =====  ===========  =====  ======
-cancer_wbc      683    20    2            27     512          208    277
-pima            768    18    2            22     4188         101    89
-abalone         3000   18    2            -      -            74     51
-hill_valley     1212   202   5            28     -            82     181
-transfusion     748    10    3            17     -            51     33
-shill_bidding   3000   20    5            -      -            182    269
-german_numer    1000   50    5            16     -            56     -
-fourclass       862    6     3            16     5            46     21
-gas_turbine     3000   20    3            18     -            72     -
-airfoil         1503   12    3            18     6            47     25
-ccpp            3000   10    3            21     -            60     35
-cadata          3000   18    3            20     -            78     131
-space_ga        3000   14    4            21     -            52     42
-boston          506    28    4            18     -            753    776
+cancer_wbc      683    20    2            17     364          209    295
+pima            768    18    2            13     4488         103    89
+abalone         3000   18    3            26     -            74     51
+hill_valley     1212   202   5            22     -            136    100
+transfusion     748    10    3            13     18608        46     41
+shill_bidding   3000   20    5            40     -            183    180
+german_numer    1000   50    4            16     -            60     -
+fourclass       862    6     2            14     5            46     22
+gas_turbine     3000   20    3            17     -            72     172
+airfoil         1503   12    2            15     6            48     25
+ccpp            3000   10    3            15     -            64     53
+cadata          3000   18    3            15     -            80     128
+space_ga        3000   14    4            13     -            55     44
+boston          506    28    3            18     -            766    428
 ==============  =====  ====  ===========  =====  ===========  =====  ======
 """
 

@@ -64,7 +64,7 @@ def joint(
     Notes
     -----
     Cost per step: one Cholesky factorisation of side m, the kernel matrix for a P of full rank,
-    and products of the size m · m · n_P; about six m × m matrices in float64. Typically 10 to 30
+    and products of the size m · m · n_P; about six m × m matrices in float64. Typically 13 to 40
     steps to a gap of 1e-6. The equations are those of the optimality conditions of the paper's
     problem (its equation for the saddle point), with Nesterov-Todd scaling.
     """
