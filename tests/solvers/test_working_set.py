@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -244,6 +245,29 @@ def test_rows_on_demand_give_the_answer_of_the_whole_matrix(task, kernels, monke
     assert by_rows.status is SolverStatus.OPTIMAL
     assert_certified(problem, by_rows)
     assert by_rows.value == pytest.approx(whole.value, rel=2e-6)
+
+
+def test_ctrl_c_during_the_subsample_is_not_lost(monkeypatch):
+    """There is no answer for the whole yet, so the interrupt is passed on."""
+    original = module.joint
+
+    def interrupted(*args, **kwargs):
+        return replace(original(*args, **kwargs), status=SolverStatus.INTERRUPTED)
+
+    monkeypatch.setattr(module, "joint", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        working_set(make_problem("classification", m=500))
+
+
+def test_an_optimal_pair_stays_optimal_when_time_ends_before_its_zeros(monkeypatch):
+    def out_of_time(self):
+        raise module.StopRun(SolverStatus.TIME_LIMIT)
+
+    monkeypatch.setattr(module._WorkingSet, "_sparsify", out_of_time)
+    problem = make_problem("classification", m=300)
+    result = working_set(problem, tol=1e-4)
+    assert result.status is SolverStatus.OPTIMAL
+    assert_certified(problem, result)
 
 
 def test_trimming_keeps_the_value(task):

@@ -50,7 +50,6 @@ def solve_dual(
     w: NDArray[float64],
     gradient: NDArray[float64],
     tol: float,
-    slack: float,
     resumed: bool,
     max_iter: int,
     seconds: float,

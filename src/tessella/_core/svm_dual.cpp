@@ -8,174 +8,15 @@
 #include <vector>
 
 #include "kernel_rows.hpp"
-#include "simd.hpp"
+#include "svm_sweeps.hpp"
 
 namespace tessella {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kBlock = 256;  // samples per block in searches for a maximum
-constexpr double kBlocked = 1e300;   // offset that takes a sample out of a search
 constexpr int kIdleTests = 500;      // tests without progress after which rounding is to blame
 constexpr std::size_t kWorthThreads = 1 << 21;  // entries of K below which one thread is faster
-
-struct Candidate {
-  double value = -kBlocked;
-  std::size_t index = 0;
-};
-
-// The sweeps below find the maximum of each block first, which vectorises, and look for its
-// index only in the winning block. Each is written once for both storage types and inlined into
-// a pair of functions compiled for several instruction sets.
-
-// F -= step * (row_i - row_j), then the sample that gains most by growing.
-template <class T>
-TESSELLA_INLINE Candidate update_and_find_up_impl(const T* row_i, const T* row_j, double step,
-                                                  double* gradient, const double* up_offset,
-                                                  std::size_t size) {
-  Candidate best;
-  std::size_t best_block = 0;
-  for (std::size_t start = 0; start < size; start += kBlock) {
-    const std::size_t stop = std::min(size, start + kBlock);
-    double top = -kBlocked;
-#pragma omp simd reduction(max : top)
-    for (std::size_t k = start; k < stop; ++k) {
-      const double difference = static_cast<double>(row_i[k]) - static_cast<double>(row_j[k]);
-      const double value = gradient[k] - step * difference;
-      gradient[k] = value;
-      const double up = value - up_offset[k];
-      top = up > top ? up : top;
-    }
-    if (top > best.value) best.value = top, best_block = start;
-  }
-  best.index = best_block;
-  for (std::size_t k = best_block, stop = std::min(size, best_block + kBlock); k < stop; ++k)
-    if (gradient[k] - up_offset[k] == best.value) {
-      best.index = k;
-      break;
-    }
-  return best;
-}
-
-TESSELLA_SIMD Candidate update_and_find_up(const float* row_i, const float* row_j, double step,
-                                           double* gradient, const double* up_offset,
-                                           std::size_t size) {
-  return update_and_find_up_impl(row_i, row_j, step, gradient, up_offset, size);
-}
-TESSELLA_SIMD Candidate update_and_find_up(const double* row_i, const double* row_j, double step,
-                                           double* gradient, const double* up_offset,
-                                           std::size_t size) {
-  return update_and_find_up_impl(row_i, row_j, step, gradient, up_offset, size);
-}
-
-struct Partner {
-  double gain = 0.0;  // of the best partner, 0 when there is none
-  std::size_t index = 0;
-};
-
-// What find_partner needs to know of the growing sample i.
-struct Growing {
-  double up;        // derivative of the objective when w_i grows
-  double diagonal;  // K_ii
-};
-
-// The sample to shrink while i grows: largest increase of the objective along the pair.
-template <class T>
-TESSELLA_INLINE Partner find_partner_impl(const T* row_i, const Growing& i,
-                                          const double* diagonal, const double* gradient,
-                                          const double* down_offset, double floor,
-                                          std::size_t size) {
-  const auto gain_of = [&](std::size_t k) {
-    const double slope = i.up - (gradient[k] - down_offset[k]);
-    double curvature = i.diagonal + diagonal[k] - 2.0 * static_cast<double>(row_i[k]);
-    curvature = curvature > floor ? curvature : floor;
-    return slope > 0.0 ? slope * slope / curvature : 0.0;
-  };
-  Partner best;
-  std::size_t best_block = 0;
-  for (std::size_t start = 0; start < size; start += kBlock) {
-    const std::size_t stop = std::min(size, start + kBlock);
-    double top = 0.0;
-#pragma omp simd reduction(max : top)
-    for (std::size_t k = start; k < stop; ++k) {
-      const double gain = gain_of(k);
-      top = gain > top ? gain : top;
-    }
-    if (top > best.gain) best.gain = top, best_block = start;
-  }
-  best.index = best_block;
-  for (std::size_t k = best_block, stop = std::min(size, best_block + kBlock); k < stop; ++k)
-    if (gain_of(k) == best.gain) {
-      best.index = k;
-      break;
-    }
-  return best;
-}
-
-TESSELLA_SIMD Partner find_partner(const float* row_i, const Growing& i, const double* diagonal,
-                                   const double* gradient, const double* down_offset,
-                                   double floor, std::size_t size) {
-  return find_partner_impl(row_i, i, diagonal, gradient, down_offset, floor, size);
-}
-TESSELLA_SIMD Partner find_partner(const double* row_i, const Growing& i, const double* diagonal,
-                                   const double* gradient, const double* down_offset,
-                                   double floor, std::size_t size) {
-  return find_partner_impl(row_i, i, diagonal, gradient, down_offset, floor, size);
-}
-
-template <class T>
-TESSELLA_INLINE void add_row_impl(const T* row, double scale, double* target, std::size_t size) {
-#pragma omp simd
-  for (std::size_t k = 0; k < size; ++k) target[k] += scale * static_cast<double>(row[k]);
-}
-
-TESSELLA_SIMD void add_row(const float* row, double scale, double* target, std::size_t size) {
-  add_row_impl(row, scale, target, size);
-}
-TESSELLA_SIMD void add_row(const double* row, double scale, double* target, std::size_t size) {
-  add_row_impl(row, scale, target, size);
-}
-
-// Sums over the samples that make up the duality gap for a given offset b.
-struct Values {
-  double objective = 0.0, gap = 0.0;
-};
-
-TESSELLA_SIMD Values values_at(const DualProblem& p, const double* w, const double* gradient,
-                               double intercept) {
-  double objective = 0.0, gap = 0.0;
-#pragma omp simd reduction(+ : objective, gap)
-  for (std::size_t k = 0; k < p.size; ++k) {
-    const double residual = gradient[k] - intercept;
-    const double above = residual - p.epsilon[k], below = -residual - p.epsilon[k];
-    const double loss = p.upper[k] * (above > 0.0 ? above : 0.0) -
-                        p.lower[k] * (below > 0.0 ? below : 0.0);
-    const double cost = p.epsilon[k] * std::fabs(w[k]);
-    // Fenchel gap of one sample: never negative, so the sum loses nothing to cancellation.
-    const double excess = loss - w[k] * residual + cost;
-    gap += excess > 0.0 ? excess : 0.0;
-    objective += 0.5 * w[k] * (p.linear[k] + gradient[k]) - cost;
-  }
-  return {objective, gap};
-}
-
-struct Extremes {
-  double up, down;
-};
-
-// Largest derivative of the objective when a sample grows, smallest when one shrinks.
-TESSELLA_SIMD Extremes extremes_of(const double* gradient, const double* up_offset,
-                                   const double* down_offset, std::size_t size) {
-  double up = -kBlocked, down = kBlocked;
-#pragma omp simd reduction(max : up) reduction(min : down)
-  for (std::size_t k = 0; k < size; ++k) {
-    const double grow = gradient[k] - up_offset[k], shrink = gradient[k] - down_offset[k];
-    up = grow > up ? grow : up;
-    down = shrink < down ? shrink : down;
-  }
-  return {up, down};
-}
 
 template <class Rows>
 class DualSolver {
@@ -356,13 +197,11 @@ class DualSolver {
   }
 
   // The offset b that minimises the primal: a convex piecewise linear function of b whose slope
-  // starts at total - sum(upper) and rises by upper_k at F_k - eps_k, by -lower_k at F_k + eps_k.
+  // starts at -sum(upper) and rises by upper_k at F_k - eps_k and by -lower_k at F_k + eps_k.
   double best_intercept() {
     breaks_.clear();
-    double slope = 0.0, total = 0.0, reach = 0.0;
+    double slope = 0.0;
     for (std::size_t k = 0; k < size_; ++k) {
-      total += w_[k];
-      reach += std::fabs(w_[k]);
       slope -= problem_.upper[k];
       if (problem_.upper[k] > 0.0)
         breaks_.emplace_back(gradient_[k] - problem_.epsilon[k], problem_.upper[k]);
@@ -372,7 +211,6 @@ class DualSolver {
     if (breaks_.empty()) return 0.0;
     std::sort(breaks_.begin(), breaks_.end());
     const double flat = 1e-12 * std::fabs(slope);
-    if (std::fabs(total) > 1e-12 * reach) slope += total;  // less than that is rounding of zero
     for (std::size_t k = 0; k + 1 < breaks_.size(); ++k) {
       slope += breaks_[k].second;
       if (slope > flat) return breaks_[k].first;
@@ -390,7 +228,7 @@ class DualSolver {
   }
 
   bool small_enough(const Values& values) const {
-    return values.gap <= limits_.tol * std::fabs(values.objective + values.gap) + limits_.slack;
+    return values.gap <= limits_.tol * std::fabs(values.objective + values.gap);
   }
 
   bool gap_reached() const { return small_enough({objective_, gap_}); }

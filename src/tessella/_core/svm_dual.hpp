@@ -1,6 +1,6 @@
 // The dual of the soft-margin support vector machine, for a given dense kernel matrix.
 //
-//   maximise   p'w - sum_i eps_i |w_i| - 1/2 w'Kw     over   lower <= w <= upper,  sum w = total
+//   maximise   p'w - sum_i eps_i |w_i| - 1/2 w'Kw     over   lower <= w <= upper,  sum w = 0
 //
 // with lower <= 0 <= upper. Classification is p = y, eps = 0 and the box [0, C] or [-C, 0];
 // regression is p = y and the box [-C, C]. Keeping the kink of |w| in place of two nonnegative
@@ -26,7 +26,7 @@ struct DualProblem {
 };
 
 enum class DualStatus : int {
-  kOptimal = 0,      // the gap is small enough
+  kOptimal = 0,      // relative gap <= tol
   kMaxIter = 1,      // iteration limit
   kDeadline = 2,     // time limit
   kInterrupted = 3,  // asked to stop from outside
@@ -43,8 +43,7 @@ struct DualReport {
 };
 
 struct DualLimits {
-  double tol;                   // stop at a gap of tol * |primal| + slack
-  double slack;
+  double tol;                   // relative gap
   bool resumed;                 // `gradient` is that of w, up to the rounding of earlier steps
   std::int64_t max_iter;        // negative: none
   double seconds;               // negative: none
@@ -65,7 +64,7 @@ class DenseRows {
   std::size_t size_;
 };
 
-// `w` is a feasible start on entry, whose sum is `total`, and the answer on exit;
+// `w` is a feasible start on entry and the answer on exit, feasible whatever the status;
 // `gradient` receives F = p - Kw of the answer. `Rows` is DenseRows or KernelRows.
 template <class Rows>
 DualReport solve_dual(Rows& rows, const DualProblem& problem, const DualLimits& limits, double* w,

@@ -99,10 +99,6 @@ class BoundKernelSet(ABC):
         del U, centred
         return None
 
-    def scores(self, P: FloatArray, w: ArrayLike) -> FloatArray:
-        """``K(P) @ w`` for the training rows, in float64, at a cost that grows with P's rank."""
-        return self.moments(w).scores(P)
-
     def gradient(self, w: ArrayLike) -> FloatArray:
         """D(w), the matrix with ``<D(w), P> = w @ K(P) @ w`` for every P."""
         return self.moments(w).gradient

@@ -28,7 +28,8 @@ from tessella.kernels._sensitivity import (
     FactoredSensitivities,
     Sensitivities,
 )
-from tessella.kernels._tessellated_basis import Basis, ProductPair, Side, push
+from tessella.kernels._tessellated_basis import Basis, Side
+from tessella.kernels._tessellated_pair import ProductPair, push
 
 
 @dataclass
@@ -208,12 +209,6 @@ class BoundTessellated(BoundKernelSet):
         if centred:
             pair.subtract_means(self._mean_moments.factor_scores(U, U))
         return pair.form
-
-    def scores(self, P: FloatArray, w: ArrayLike) -> FloatArray:
-        """See :meth:`BoundKernelSet.scores`."""
-        factors = symmetric_factors(checked_parameter(P, self.n_params))
-        pair = ProductPair((self._side, self._side), *factors)
-        return pair.scores(as_dual_vector(w, self.n_samples), self._threads)
 
     @cached_property
     def _mean_moments(self) -> TessellatedMoments:

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tessella.kernels import BoundKernelSet, Sensitivities
+from tessella.kernels import BoundKernelSet
 from tessella.problems._spectrahedron import Spectrahedron
 from tessella.svm import DualProblem, best_intercept, relative_gap
 
@@ -96,10 +96,6 @@ class DualPoint:
         """D(w); the gradient of the value in P is ``-D(w) / 2``."""
         return self._moments.gradient
 
-    def sensitivities(self, rows: NDArray[np.intp]) -> Sensitivities:
-        """How the scores of `rows` answer to P."""
-        return self._moments.sensitivities(self._problem.parameters.centre, rows)
-
     @cached_property
     def spectrum(self) -> tuple[FloatArray, FloatArray]:
         """Eigenvalues of D(w), ascending, and eigenvectors."""
@@ -124,12 +120,6 @@ class DualPoint:
         trace.
         """
         return self._problem.parameters.vertex(self.spectrum[1][:, -1])
-
-    def residuals(self, P: FloatArray) -> FloatArray:
-        """``linear - K(P)w - b`` with the best intercept b: how far each sample is off."""
-        scores = self._moments.scores(P)
-        intercept, _ = best_intercept(self._problem.dual, scores)
-        return self._problem.dual.linear - scores - intercept
 
     def certificate(self, P: FloatArray) -> Certificate:
         """Bounds proved by this w and a feasible P."""

@@ -15,7 +15,7 @@ from tessella.solvers.frank_wolfe import frank_wolfe
 from tessella.solvers.hybrid import hybrid
 from tessella.solvers.joint import joint
 from tessella.solvers.sdp import sdp
-from tessella.solvers.working_set import working_set
+from tessella.solvers.working_set import MAX_ROWS, working_set
 
 FloatArray = NDArray[np.float64]
 
@@ -74,7 +74,6 @@ def choose_solver(name: str, problem: SaddlePoint) -> Solver:
 
 _MATRICES = {"joint": 6, "frank-wolfe": 2, "apd": 2, "hybrid": 2, "sdp": 2, "working-set": 1}
 _KEPT_ROWS = 2000  # of a kernel matrix, below which a solver would compute them over and over
-_FACTORISED_ROWS = 6000  # most samples that the working-set method moves together
 
 
 def working_memory(name: str, n_samples: int, itemsize: int, *, by_rows: bool) -> int:
@@ -95,5 +94,5 @@ def working_memory(name: str, n_samples: int, itemsize: int, *, by_rows: bool) -
     if name != "working-set":
         return _MATRICES[name] * itemsize * n_samples**2
     rows = min(n_samples, _KEPT_ROWS) if by_rows else n_samples
-    moving = min(n_samples, _FACTORISED_ROWS)
+    moving = min(n_samples, MAX_ROWS)
     return itemsize * rows * n_samples + 3 * 8 * moving**2

@@ -92,7 +92,7 @@ class Run:
             self.problem.dual,
             w0=w0,
             tol=tol,
-            time_limit=self._seconds_left(),
+            time_limit=self.seconds_left(),
             n_jobs=self._n_jobs,
         )
         self._n_svm += 1
@@ -107,7 +107,8 @@ class Run:
             raise StopRun(stopped)
         return solution
 
-    def _seconds_left(self) -> float | None:
+    def seconds_left(self) -> float | None:
+        """What is left of the run's time; None without a limit."""
         return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
     def record(self, P: FloatArray, w: FloatArray, step: float) -> DualPoint:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +22,7 @@ Rows = NDArray[np.intp]
 _FIRST_ROWS = 200  # least size of the subsample and of the working set
 _ROWS_PER_PARAM = 4  # ... and least number of rows per unit of n_P
 _USUAL_ROWS = 800  # size that decides P well enough at first, however many samples are free
-_MAX_ROWS = 6000  # most samples that move together: one step then takes about a second
+MAX_ROWS = 6000  # most samples that move together: one step then takes about a second
 _POOR = 0.2  # part of the gap left after a round that calls for a larger set
 _SPARSE = 0.25  # part of the samples below which support vectors at their bound move as well
 _MARGIN = 1.2  # working set over free samples
@@ -141,7 +143,9 @@ class _WorkingSet:
             self._problem.kernels.restrict(rows), self._dual.restrict(rows, m / count)
         )
         solver = joint if len(centre) <= _WHOLE_SPAN else working_set
-        answer = solver(sample, tol=_FIRST_TOL)
+        answer = solver(sample, tol=_FIRST_TOL, time_limit=self._run.seconds_left())
+        if answer.status is SolverStatus.INTERRUPTED:
+            raise StopRun(answer.status)  # the sample's answer is none for the whole
         self._run.count_newton(answer.history[-1].n_newton)
         return trimmed(answer.P, sample.at(answer.w).gradient, _TRIM * _FIRST_TOL * answer.value)
 
@@ -151,7 +155,8 @@ class _WorkingSet:
             return self._iterate()
         except StopRun as stop:
             if stop.status is SolverStatus.OPTIMAL:
-                self._sparsify()
+                with suppress(StopRun):  # out of time for zeros: the pair is optimal without them
+                    self._sparsify()
             return stop.status
 
     def _sparsify(self) -> None:
@@ -281,14 +286,14 @@ class _WorkingSet:
         up, down = dual.upper > 0, dual.lower < 0
         distance[up] = np.abs(residual - dual.epsilon)[up]
         distance[down] = np.minimum(distance, np.abs(residual + dual.epsilon))[down]
-        free = (w != 0.0) & (w > dual.lower) & (w < dual.upper)
+        free = dual.free(w)
         count = max(self._least_rows, int(_MARGIN * free.sum()))
         support = np.count_nonzero(w)
         if support <= _SPARSE * dual.size:
             count = max(count, min(2 * _FIRST_ROWS, int(_MARGIN * support)))
         first = np.where(free, -1.0 - self._rng.random(dual.size), distance)
         order = np.argsort(first, kind="stable")
-        return np.sort(order[: min(count, self._most_rows, _MAX_ROWS)])
+        return np.sort(order[: min(count, self._most_rows, MAX_ROWS)])
 
 
 def trimmed(P: FloatArray, D: FloatArray, cost: float) -> FloatArray:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tessella import _core
 from tessella.backend import KernelOnDemand, effective_threads, limit_blas
-from tessella.svm._newton import MAX_FREE, free_samples, newton_step
+from tessella.svm._newton import MAX_FREE, newton_step
 from tessella.svm._problem import DualProblem
 
 FloatArray = NDArray[np.float64]
@@ -78,7 +78,6 @@ def solve_dual(
     *,
     w0: ArrayLike | None = None,
     tol: float = 1e-6,
-    slack: float = 0.0,
     max_iter: int = -1,
     time_limit: float | None = None,
     n_jobs: int | None = None,
@@ -103,8 +102,6 @@ def solve_dual(
         Warm start; made feasible first. Zero by default.
     tol : float
         Relative duality gap.
-    slack : float
-        Absolute duality gap that is acceptable on top of it.
     max_iter : int
         Limit on pair steps; negative for none.
     time_limit : float, optional
@@ -142,7 +139,6 @@ def solve_dual(
     w = np.zeros(problem.size) if w0 is None else problem.feasible(w0)
     limits = _Limits(
         tol=float(tol),
-        slack=float(slack),
         max_iter=int(max_iter),
         deadline=None if time_limit is None else time.monotonic() + time_limit,
         threads=effective_threads(n_jobs),
@@ -157,7 +153,6 @@ _LEAST_BUDGET = 200  # pair steps between two looks at the whole
 @dataclass(frozen=True)
 class _Limits:
     tol: float
-    slack: float
     max_iter: int
     deadline: float | None
     threads: int
@@ -229,7 +224,8 @@ class _Alternation:
                 budget, spent, worth = cost, 0, 1.0
 
     def _newton_step(self) -> FloatArray | None:
-        free, K, threads = free_samples(self._problem, self._w), self._K, self._limits.threads
+        free = np.flatnonzero(self._problem.free(self._w))
+        K, threads = self._K, self._limits.threads
         if not 2 <= len(free) <= MAX_FREE:
             return None
         if isinstance(K, KernelOnDemand):
@@ -242,7 +238,7 @@ class _Alternation:
     def _newton_cost(self) -> int:
         """Pair steps that take about as long as one Newton step."""
         m = self._problem.size
-        f = min(len(free_samples(self._problem, self._w)), MAX_FREE)
+        f = min(int(self._problem.free(self._w).sum()), MAX_FREE)
         newton_seconds = 5e-4 + 1e-8 * f**2 + 2e-11 * f**3
         pair_seconds = 1e-7 + 1e-9 * m
         return max(_LEAST_BUDGET, int(newton_seconds / pair_seconds))
@@ -261,7 +257,6 @@ class _Alternation:
             self._w,
             self._gradient,
             limits.tol,
-            limits.slack,
             resumed,
             min(counts) if counts else -1,
             -1.0 if until is None else max(0.0, until - time.monotonic()),

@@ -26,11 +26,6 @@ _MAX_ROUNDS = 12
 _RIDGES = {4: (1e-7, 1e-5), 8: (1e-13, 1e-10)}  # of the mean diagonal, by storage of K
 
 
-def free_samples(dual: DualProblem, w: FloatArray) -> NDArray[np.intp]:
-    """Samples strictly inside their box and off the kink at zero."""
-    return np.flatnonzero((w != 0.0) & (w > dual.lower) & (w < dual.upper))
-
-
 def newton_step(
     K_free: FloatArray,
     free: NDArray[np.intp],

@@ -15,7 +15,7 @@ class DualProblem:
     """Everything of an SVM dual but its kernel matrix.
 
     Maximise ``linear @ w - epsilon @ abs(w) - w @ K @ w / 2`` over ``lower <= w <= upper`` and
-    ``sum(w) == total``, where ``lower <= 0 <= upper``. The matching primal for total 0 is
+    ``sum(w) == 0``, where ``lower <= 0 <= upper``. The matching primal is
 
         ½ wᵀKw + Σ_k upper_k (r_k - epsilon_k)₊ + |lower_k| (-r_k - epsilon_k)₊
 
@@ -26,15 +26,12 @@ class DualProblem:
     ----------
     linear, epsilon, lower, upper : ndarray of shape (m,)
         As above; ``epsilon >= 0``.
-    total : float
-        Zero for an SVM; otherwise for a part of one whose other samples are held.
     """
 
     linear: FloatArray
     epsilon: FloatArray
     lower: FloatArray
     upper: FloatArray
-    total: float = 0.0
 
     def __post_init__(self) -> None:
         size = len(self.linear)
@@ -93,7 +90,7 @@ class DualProblem:
         return bool(up.max() > down.min())
 
     def feasible(self, w: ArrayLike) -> FloatArray:
-        """A feasible point near `w`: clipped to the box, then balanced to the right sum.
+        """A feasible point near `w`: clipped to the box, then balanced to a zero sum.
 
         The free samples pay for the balance where they can, so that those at a bound or at zero
         stay there.
@@ -102,23 +99,22 @@ class DualProblem:
         if given.shape != self.linear.shape:
             raise ValueError(f"w has shape {given.shape}, expected {self.linear.shape}.")
         result: FloatArray = np.clip(given, self.lower, self.upper)
-        excess = float(result.sum()) - self.total
+        excess = float(result.sum())
         if abs(excess) <= 1e-14 * float(np.abs(result).sum()):
             return result
-        bound = self.lower if excess > 0 else self.upper
         heavy = result > 0 if excess > 0 else result < 0
-        free = (result != 0.0) & (result > self.lower) & (result < self.upper)
-        towards_zero = np.where(heavy, result, 0.0)
-        for room in (
-            np.where(free, np.where(heavy, result, result - bound), 0.0),  # no one changes side
-            towards_zero,
-            result - bound,  # needed with a total of its own alone
-        ):
-            available = float(room.sum())
-            if abs(available) >= abs(excess):
-                result -= room * (excess / available)
-                break
+        bound = self.lower if excess > 0 else self.upper
+        # As far as zero or the bound: no one changes sides.
+        room = np.where(self.free(result), np.where(heavy, result, result - bound), 0.0)
+        if abs(float(room.sum())) < abs(excess):
+            room = np.where(heavy, result, 0.0)  # shrinking the heavier sign is always enough
+        result -= room * (excess / float(room.sum()))
         return np.clip(result, self.lower, self.upper)
+
+    def free(self, w: FloatArray) -> NDArray[np.bool_]:
+        """Which samples are strictly inside their box and off the kink at zero."""
+        inside: NDArray[np.bool_] = (w != 0.0) & (w > self.lower) & (w < self.upper)
+        return inside
 
 
 def _box_sizes(C: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
