@@ -209,6 +209,6 @@ def _solve_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
 
 
 def _sensitivities_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
-    """Four products of r columns and one of 2r + 1, for half of the entries."""
+    """Four products of about p columns and one of 2p + 1, for half of the entries."""
     del kwargs
-    return result.size * (6.0 * args[0]._a.shape[1] + 4.0), 8.0 * result.size
+    return result.size * (6.0 * args[0]._pushed.shape[1] + 5.0), 8.0 * result.size

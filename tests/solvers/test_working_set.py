@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -247,16 +246,25 @@ def test_rows_on_demand_give_the_answer_of_the_whole_matrix(task, kernels, monke
     assert by_rows.value == pytest.approx(whole.value, rel=2e-6)
 
 
-def test_ctrl_c_during_the_subsample_is_not_lost(monkeypatch):
+@pytest.mark.parametrize("whole_span", [64, 4])
+def test_ctrl_c_during_the_subsample_is_not_lost(monkeypatch, whole_span):
     """There is no answer for the whole yet, so the interrupt is passed on."""
-    original = module.joint
 
     def interrupted(*args, **kwargs):
-        return replace(original(*args, **kwargs), status=SolverStatus.INTERRUPTED)
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "joint", interrupted)
+    monkeypatch.setattr(module, "_WHOLE_SPAN", whole_span)
+    monkeypatch.setattr(module.InteriorPoint, "advance", interrupted)
     with pytest.raises(KeyboardInterrupt):
         working_set(make_problem("classification", m=500))
+
+
+def test_the_subsample_ends_with_the_time(monkeypatch):
+    monkeypatch.setattr(module, "_MAX_NEWTON", 10**9)
+    monkeypatch.setattr(module, "_FIRST_TOL", 0.0)  # would go on until rounding stops it
+    result = working_set(make_problem("classification", m=500), time_limit=1e-9)
+    assert result.status is SolverStatus.TIME_LIMIT
+    assert sum(record.n_newton for record in result.history) <= 1
 
 
 def test_an_optimal_pair_stays_optimal_when_time_ends_before_its_zeros(monkeypatch):

@@ -7,6 +7,7 @@ on a span V. Second-order solvers need products with them, and never the matrice
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-_BLOCK = 128
+_BLOCK = 64
 
 
 class Sensitivities(ABC):
@@ -75,57 +76,115 @@ class DenseSensitivities(Sensitivities):
 
 
 class FactoredSensitivities(Sensitivities):
-    """Γ_k = sym(a_k g_kᵀ) + sym(l_k hᵀ): products of f × r matrices instead of f × r².
+    """Γ_k = sym(a_k g_kᵀ) + sym(l_k hᵀ) with thin factors: products of f × p matrices, not f × r².
 
     Parameters
     ----------
-    a, g, low : ndarray of shape (f, r)
-        Row by row.
-    h : ndarray of shape (r,)
+    rows : SensitiveRows
+        The monomials of the rows: ``a = rows.high @ high``, ``l = rows.low @ low``.
+    high, low : ndarray of shape (p, r) and (q, r)
+        Their coefficients.
+    pushed : ndarray of shape (f, p)
+        With `tail` it makes ``g = pushed @ high + rows.ratio ⊗ tail``.
+    tail, h : ndarray of shape (r,)
         Common to all rows.
     """
 
-    def __init__(self, a: FloatArray, g: FloatArray, low: FloatArray, h: FloatArray) -> None:
-        self._a, self._g, self._l, self._h = a, g, low, h
+    def __init__(
+        self,
+        rows: SensitiveRows,
+        high: FloatArray,
+        low: FloatArray,
+        pushed: FloatArray,
+        tail: FloatArray,
+        h: FloatArray,
+    ) -> None:
+        self._rows = rows
+        self._high, self._low = high, low
+        self._pushed, self._tail, self._h = pushed, tail, h
+
+    def _g(self) -> FloatArray:
+        g: FloatArray = self._pushed @ self._high
+        g += self._rows.ratio[:, None] * self._tail
+        return g
 
     def apply(self, M: FloatArray) -> FloatArray:
         """See :meth:`Sensitivities.apply`."""
-        result: FloatArray = np.einsum("kr,kr->k", self._a @ M, self._g) + self._l @ (M @ self._h)
+        scores = np.einsum("kr,kr->k", self._rows.high @ (self._high @ M), self._g())
+        result: FloatArray = scores + self._rows.low @ (self._low @ (M @ self._h))
         return result
 
     def adjoint(self, v: FloatArray) -> FloatArray:
         """See :meth:`Sensitivities.adjoint`."""
-        result = self._a.T @ (v[:, None] * self._g) + np.outer(v @ self._l, self._h)
+        result = self._high.T @ (self._rows.high.T @ (v[:, None] * self._g()))
+        result += np.outer((v @ self._rows.low) @ self._low, self._h)
         return 0.5 * (result + result.T)
 
     def gram(self) -> FloatArray:
-        """See :meth:`Sensitivities.gram`."""
-        a, g, low, h = self._a, self._g, self._l, self._h
-        ah, gh, lh = a @ h, g @ h, low @ h
+        """See :meth:`Sensitivities.gram`.
+
+        Inner products do not change under rotations of the r coordinates. In those that the
+        rows of `high` span, a has p columns, and g has one more than them.
+        """
+        rows, h = self._rows, self._h
+        Q, triangle = np.linalg.qr(self._high.T)
+        a = rows.high @ triangle.T
+        along = Q.T @ self._tail
+        g = self._pushed @ triangle.T + rows.ratio[:, None] * along
+        beyond = rows.ratio * float(np.linalg.norm(self._tail - Q @ along))
         # All terms with the common h are one product of thin matrices.
-        mixed = gh[:, None] * a + ah[:, None] * g + (0.5 * float(h @ h)) * low
-        thin_left = np.column_stack([mixed, low, lh])
-        thin_right = np.column_stack([low, mixed, lh])
-        size = len(a)
-        result = np.empty((size, size))
-        # Blocks of rows keep the intermediate products in cache; the rest is symmetry.
-        for start in range(0, size, _BLOCK):
-            rows, cols = slice(start, start + _BLOCK), slice(start, None)
-            block = a[rows] @ a[cols].T
-            block *= g[rows] @ g[cols].T
-            crossed = a[rows] @ g[cols].T
-            crossed *= g[rows] @ a[cols].T
-            block += crossed
-            block += thin_left[rows] @ thin_right[cols].T
-            block *= 0.5
-            result[rows, cols] = block
-            result[cols, rows] = block.T
-        return result
+        h_along = Q.T @ h
+        ah, gh = a @ h_along, self._pushed @ (self._high @ h) + rows.ratio * float(self._tail @ h)
+        lh = rows.low @ (self._low @ h)
+        mixed = gh[:, None] * (rows.high @ (self._high @ self._low.T))
+        mixed += ah[:, None] * (self._g() @ self._low.T)
+        mixed += 0.5 * float(h @ h) * (rows.low @ (self._low @ self._low.T))
+        return _gram(
+            a,
+            g,
+            np.column_stack([g, beyond]),
+            np.column_stack([mixed, rows.low, lh]),
+            np.column_stack([rows.low, mixed, lh]),
+        )
 
     def transformed(self, F: FloatArray) -> Self:
         """See :meth:`Sensitivities.transformed`."""
-        return type(self)(self._a @ F, self._g @ F, self._l @ F, self._h @ F)
+        high, low = self._high @ F, self._low @ F
+        return type(self)(self._rows, high, low, self._pushed, self._tail @ F, self._h @ F)
 
     def plus(self, other: Self) -> Self:
-        """See :meth:`Sensitivities.plus`; a and l belong to the rows, g and h to the vector."""
-        return type(self)(self._a, self._g + other._g, self._l, self._h + other._h)
+        """See :meth:`Sensitivities.plus`; `pushed`, `tail` and `h` belong to the dual vector."""
+        return type(self)(
+            *(self._rows, self._high, self._low),
+            *(self._pushed + other._pushed, self._tail + other._tail, self._h + other._h),
+        )
+
+
+@dataclass(frozen=True)
+class SensitiveRows:
+    """Of the rows whose scores are followed: monomials, and moment over entry of `high`."""
+
+    high: FloatArray
+    low: FloatArray
+    ratio: FloatArray
+
+
+def _gram(
+    a: FloatArray, g: FloatArray, whole_g: FloatArray, left: FloatArray, right: FloatArray
+) -> FloatArray:
+    """½ (aaᵀ ∘ GGᵀ + agᵀ ∘ gaᵀ + left · rightᵀ), G = `whole_g`; symmetric where the last is."""
+    size = len(a)
+    result = np.empty((size, size))
+    # Blocks of rows keep the intermediate products in cache; the rest is symmetry.
+    for start in range(0, size, _BLOCK):
+        rows, cols = slice(start, start + _BLOCK), slice(start, None)
+        block = a[rows] @ a[cols].T
+        block *= whole_g[rows] @ whole_g[cols].T
+        crossed = a[rows] @ g[cols].T
+        crossed *= g[rows] @ a[cols].T
+        block += crossed
+        block += left[rows] @ right[cols].T
+        block *= 0.5
+        result[rows, cols] = block
+        result[cols, rows] = block.T
+    return result

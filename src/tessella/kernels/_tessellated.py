@@ -26,6 +26,7 @@ from tessella.kernels._monomials import checked_degree, count_monomials
 from tessella.kernels._sensitivity import (
     DenseSensitivities,
     FactoredSensitivities,
+    SensitiveRows,
     Sensitivities,
 )
 from tessella.kernels._tessellated_basis import Basis, Side
@@ -288,19 +289,32 @@ class TessellatedMoments(Moments):
 
     def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> Sensitivities:
         """See :meth:`Moments.sensitivities`."""
+        if len(self._side.basis.groups) == 1:
+            return self._factored_sensitivities(V, rows)
         ours = self._side.factor(V)
         totals = self._totals(V)
-        if len(totals) == 1:
-            # moment_k is a multiple of high_k, so two of the three terms share their left side.
-            pushed, low_sum, mixed = totals[0]
-            g = pushed[rows] + self._side.moment_ratio[rows, None] * low_sum
-            return FactoredSensitivities(ours.high[0][rows], g, ours.low[0][rows], mixed)
         gamma = np.zeros((len(rows), V.shape[1], V.shape[1]))
         for k, (pushed, low_sum, mixed) in enumerate(totals):
             gamma += ours.high[k][rows][:, :, None] * pushed[rows][:, None, :]
             gamma += ours.moment[k][rows][:, :, None] * low_sum
             gamma += ours.low[k][rows][:, :, None] * mixed
         return DenseSensitivities(gamma)
+
+    def _factored_sensitivities(
+        self, V: FloatArray, rows: NDArray[np.intp]
+    ) -> FactoredSensitivities:
+        """For one power of z: moment_k is a multiple of high_k, so two of three terms unite."""
+        side, basis = self._side, self._side.basis
+        high, low = basis.split(V)
+        tail = self._low_sum @ low
+        h = self._moment_sums[0] @ high + basis.box_moments[0, 0] * tail
+        zeta_high, zeta_low = side.zeta_high[rows], side.zeta_low[rows]
+        pushed = self._pushed[0][rows]
+        if V.shape[1] < len(V):  # in the terms of a set that was restricted to the span V
+            zeta_high, zeta_low, pushed = zeta_high @ high, zeta_low @ low, pushed @ high
+            high = low = np.eye(V.shape[1])
+        followed = SensitiveRows(high=zeta_high, low=zeta_low, ratio=side.moment_ratio[rows])
+        return FactoredSensitivities(followed, high, low, pushed, tail, h)
 
     def _totals(self, right: FloatArray) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
         """What `high`, `moment` and `low` of a row are multiplied with, for each power of z."""

@@ -287,6 +287,18 @@ class Side:
             moment=[self.group_moments(k) @ high for k in range(len(basis.groups))],
         )
 
+    def condensed(self, U: FloatArray) -> tuple[list[FloatArray], tuple[FloatArray, FloatArray]]:
+        """`high` and the thin factors of the separable part, for P = U Uᵀ and one power of z.
+
+        A row has p monomials however many columns U has, so inner products along those columns
+        are inner products along the monomials: p columns do.
+        """
+        high, low = self.basis.split(U)
+        mixed = self.moment_ratio[:, None] * (self.zeta_high @ (high @ low.T))
+        mixed += self.zeta_low @ (0.5 * self.basis.box_moments[0, 0] * (low @ low.T))
+        triangle = np.linalg.qr(high.T)[1]
+        return [self.zeta_high @ triangle.T], (mixed, self.zeta_low)
+
     def diag(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """k(x, x) for P = left · rightᵀ: here max(x, x) = x."""
         ours, theirs = self.factor(left), self.factor(right)

@@ -27,8 +27,14 @@ class ProductPair:
     def __init__(self, sides: tuple[Side, Side], left: FloatArray, right: FloatArray) -> None:
         self._sides = sides
         self.basis = sides[0].basis
-        self._left, self._right = sides[0].factor(left), sides[1].factor(right)
-        self._first, self._second = self._thin(self._left), self._thin(self._right)
+        wide = left.shape[1] > self.basis.half and len(self.basis.groups) == 1
+        if wide and left is right and sides[0] is sides[1]:
+            self._left, self._first = sides[0].condensed(left)
+            self._right, self._second = self._left, self._first
+            return
+        ours, theirs = sides[0].factor(left), sides[1].factor(right)
+        self._left, self._right = ours.high, theirs.high
+        self._first, self._second = self._thin(ours), self._thin(theirs)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -54,7 +60,7 @@ class ProductPair:
     @property
     def form(self) -> ProductForm:
         """The left side with itself; for one power of z."""
-        return ProductForm(self._sides[0].room, self._left.high[0], *self._first)
+        return ProductForm(self._sides[0].room, self._left[0], *self._first)
 
     def matrix(self, out: NDArray[Any], threads: int) -> None:
         """Write K to `out`; exactly symmetric where the two sides and factors are one."""
@@ -64,8 +70,8 @@ class ProductPair:
             return self._tiled(out, threads)
         (left, right), (first, second) = self._sides, (self._first, self._second)
         _core.kernel_matrix(
-            *(left.room, self._left.high[0], *first),
-            *(right.room, self._right.high[0], *second),
+            *(left.room, self._left[0], *first),
+            *(right.room, self._right[0], *second),
             out,
             threads,
         )
@@ -86,8 +92,8 @@ class ProductPair:
         result += low[rows] @ other_mixed[cols].T
         products = max_product_tile(*self._sides, rows, cols, threads)
         for power, pairs in self.basis.sums:
-            left = np.hstack([self._left.high[a][rows] for a, _ in pairs])
-            right = np.hstack([self._right.high[b][cols] for _, b in pairs])
+            left = np.hstack([self._left[a][rows] for a, _ in pairs])
+            right = np.hstack([self._right[b][cols] for _, b in pairs])
             entries = left @ right.T
             entries *= products.with_power(power)
             result += entries
@@ -97,10 +103,10 @@ class ProductPair:
         """K @ w without K."""
         (mixed, low), (other_mixed, other_low) = self._first, self._second
         result: FloatArray = mixed @ (other_low.T @ w) + low @ (other_mixed.T @ w)
-        everything = np.arange(self._right.high[0].shape[1])
-        parts = [(high * w[:, None], everything) for high in self._right.high]
+        everything = np.arange(self._right[0].shape[1])
+        parts = [(high * w[:, None], everything) for high in self._right]
         pushed = push(*self._sides, parts, len(everything), threads)
-        for high, column_sums in zip(self._left.high, pushed, strict=True):
+        for high, column_sums in zip(self._left, pushed, strict=True):
             result += np.einsum("kr,kr->k", high, column_sums)
         return result
 

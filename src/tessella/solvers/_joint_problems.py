@@ -34,7 +34,7 @@ class WholeProblem(JointProblem):
     """All samples free to move. Because Σw = 0 the kernel matrix may be centred."""
 
     def __init__(self, problem: SaddlePoint) -> None:
-        self._kernels = problem.kernels
+        self.kernels = problem.kernels
         self.dual = problem.dual
         self.halves = halves_of(problem.dual)
         self.sum_w = 0.0
@@ -43,8 +43,8 @@ class WholeProblem(JointProblem):
 
     def linearise(self, w: FloatArray, L: FloatArray) -> Linearisation:
         """See :meth:`JointProblem.linearise`."""
-        moments = self._kernels.moments(w)
-        K = self._kernels.gram_factor(L, centred=True)
+        moments = self.kernels.moments(w)
+        K = self.kernels.gram_factor(L, centred=True)
         inner = moments.sensitivities(np.eye(len(L)), self._rows)
         return Linearisation(
             K=K,
@@ -161,8 +161,8 @@ def inwards(halves: Halves, w: FloatArray) -> FloatArray:
     return alpha + 0.05 * halves.upper
 
 
-def neutral_alpha(problem: WholeProblem, K: FloatArray) -> FloatArray:
-    """Where to start without knowledge: half the box for samples with two halves.
+def neutral_alpha(problem: WholeProblem, M: FloatArray) -> FloatArray:
+    """Where to start with M and no other knowledge: half the box for samples with two halves.
 
     With one half per sample w cannot vanish, and half the box is far too much when C is nearly
     that of a hard margin: the maximiser of the dual along a balanced ray says how much is not.
@@ -173,7 +173,8 @@ def neutral_alpha(problem: WholeProblem, K: FloatArray) -> FloatArray:
     ray = dual.feasible(np.where(dual.linear > 0, dual.upper, dual.lower))
     box = float(np.abs(ray).max())
     ray = ray / box
-    peak = float(np.abs(ray).sum()) / max(1e-300, float(ray @ K @ ray))
+    energy = float(np.sum(problem.kernels.moments(ray).gradient * M))
+    peak = float(np.abs(ray).sum()) / max(1e-300, energy)
     cap = min(0.5 * box, np.sqrt(0.5 * box * peak), 100.0 * peak)
     alpha: FloatArray = np.maximum(np.abs(ray[halves.sample]), 1e-3) * cap
     return np.minimum(alpha, 0.9 * halves.upper)

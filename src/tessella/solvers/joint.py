@@ -122,7 +122,7 @@ def _start(
 ) -> tuple[JointState, float]:
     """An interior iterate near the given point, and the scale of the scores."""
     M = 0.9 * P0 + 0.1 * problem.parameters.centre
-    alpha = neutral_alpha(whole, problem.kernels.gram(M, centred=True))
+    alpha = neutral_alpha(whole, M)
     if w0 is not None:
         # Half of the given vector, half of the neutral one: near enough to gain by it.
         alpha = 0.5 * inwards(whole.halves, problem.dual.feasible(w0)) + 0.5 * alpha

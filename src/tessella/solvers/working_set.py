@@ -10,10 +10,15 @@ from numpy.typing import NDArray
 from tessella.backend import KernelOnDemand, limit_blas
 from tessella.problems import SaddlePoint
 from tessella.solvers._interior_point import InteriorPoint, JointState
-from tessella.solvers._joint_problems import RestrictedProblem, inwards, state_near
+from tessella.solvers._joint_problems import (
+    RestrictedProblem,
+    WholeProblem,
+    inwards,
+    neutral_alpha,
+    state_near,
+)
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, run_to_end
-from tessella.solvers.joint import joint
 from tessella.svm import DualSolution
 
 FloatArray = NDArray[np.float64]
@@ -26,7 +31,7 @@ MAX_ROWS = 6000  # most samples that move together: one step then takes about a 
 _POOR = 0.2  # part of the gap left after a round that calls for a larger set
 _SPARSE = 0.25  # part of the samples below which support vectors at their bound move as well
 _MARGIN = 1.2  # working set over free samples
-_FIRST_TOL = 1e-2  # of the subsample: its sampling error is larger
+_FIRST_TOL = 0.1  # of the subsample: its sampling error is larger
 _MAX_NEWTON = 60
 _DENSE_ROWS = 2000  # up to here the whole kernel matrix costs less than rows one at a time
 _WHOLE_SPAN = 64  # largest n_P for which P moves in all directions at once
@@ -142,12 +147,29 @@ class _WorkingSet:
         sample = SaddlePoint(
             self._problem.kernels.restrict(rows), self._dual.restrict(rows, m / count)
         )
-        solver = joint if len(centre) <= _WHOLE_SPAN else working_set
-        answer = solver(sample, tol=_FIRST_TOL, time_limit=self._run.seconds_left())
+        if len(centre) <= _WHOLE_SPAN:
+            P, w = self._joint_guess(sample)
+        else:
+            P, w = self._guess_in_rounds(sample)
+        point = sample.at(w)
+        return trimmed(P, point.gradient, _TRIM * _FIRST_TOL * abs(point.dual_value(P)))
+
+    def _joint_guess(self, sample: SaddlePoint) -> tuple[FloatArray, FloatArray]:
+        """P and w of the subsample, uncertified: the whole problem will say what they are worth."""
+        whole = WholeProblem(sample)
+        centre = sample.parameters.centre
+        with limit_blas(self._n_jobs, sample.dual.size):
+            start = state_near(whole, centre, neutral_alpha(whole, centre))
+            state = self._minimise(InteriorPoint(whole, *start), _FIRST_TOL)
+        return state.M * (len(centre) / float(np.trace(state.M))), whole.halves.join(state.alpha)
+
+    def _guess_in_rounds(self, sample: SaddlePoint) -> tuple[FloatArray, FloatArray]:
+        """The same for a P too large to move in all directions at once."""
+        answer = working_set(sample, tol=_FIRST_TOL, time_limit=self._run.seconds_left())
         if answer.status is SolverStatus.INTERRUPTED:
             raise StopRun(answer.status)  # the sample's answer is none for the whole
         self._run.count_newton(answer.history[-1].n_newton)
-        return trimmed(answer.P, sample.at(answer.w).gradient, _TRIM * _FIRST_TOL * answer.value)
+        return answer.P, answer.w
 
     def solve(self) -> SolverStatus:
         """Rounds until the run is over; then a dual vector with exact zeros, as an SVM has."""
@@ -274,7 +296,8 @@ class _WorkingSet:
             self._run.check_time()
             if method.merit < best:
                 best, state = method.merit, method.state
-            if best <= tol or method.merit > 1e3 * best:
+            settled = best <= tol or method.merit > 1e3 * best
+            if settled or self._run.seconds_left() == 0.0:
                 break
         return state
 
