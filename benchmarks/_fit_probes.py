@@ -39,7 +39,7 @@ def probes(whole: int) -> list[Probe]:
     moments = "tessella.kernels._tessellated:TessellatedMoments"
     return [
         Probe("tessella.solvers.working_set:_WorkingSet._guess", _first_p),
-        Probe(f"{bound}._product_form", _outside(FORM)),
+        Probe(f"{bound}.product_form", _outside(FORM)),
         Probe(f"{bound}._gram", _of_whole(GRAM, whole), _gram_work),
         Probe(f"{bound}.moments", _of_whole(GRADIENT, whole), _moments_work),
         Probe(f"{moments}.factor_scores", _never, _scores_work),

@@ -74,7 +74,7 @@ def test_product_form_of_a_kernel_set_is_its_matrix(kernels, centred):
     bound = kernels.bind(rng.random((30, 3)))
     root = rng.standard_normal((bound.n_params, 2))
     P = root @ root.T
-    form = bound.product_form(P, centred=centred)
+    form = bound.product_form(root, centred=centred)
     out = np.empty((30, 30))
     form.matrix(out, 1)
     K = bound.gram(P, centred=centred)

@@ -41,8 +41,8 @@ def kernel_learning(kernels, dual):
     linear_map = np.array(columns).T
     scale = float(dual.upper.max())
     P, big = cp.Variable((n, n), PSD=True), cp.Variable((m + 1, m + 1), PSD=True)
-    b = cp.Variable()
-    residual = dual.linear - big[:m, m] - b
+    b = cp.Variable(len(dual.starts))
+    residual = dual.linear - big[:m, m] - b[dual.machine_of]
     loss = dual.upper @ cp.pos(residual - dual.epsilon) - dual.lower @ cp.pos(
         -residual - dual.epsilon
     )

@@ -290,3 +290,25 @@ def test_trimming_keeps_the_value(task):
         assert problem.parameters.contains(trimmed)
         assert abs(w @ problem.kernels.gram(trimmed) @ w - before) <= 4 * cost + 1e-9 * before
     assert np.linalg.matrix_rank(module.trimmed(P, D, before)) == 1
+
+
+def test_sparse_rounds_keep_the_support_vectors_of_earlier_ones():
+    """Nearly separable data: without them each round would undo the one before."""
+    problem = make_problem("classification", m=2000)
+    run = module.Run(
+        "test", problem, tol=1e-3, max_iter=9, time_limit=None, n_jobs=1, callback=None
+    )
+    state = module._WorkingSet(run, problem.parameters.centre, None, None)
+    dual, rng = problem.dual, np.random.default_rng(0)
+
+    def answer(support):
+        w = np.zeros(dual.size)
+        w[support] = np.where(dual.linear[support] > 0, dual.upper[support], dual.lower[support])
+        return module.SvmAnswer(w, 9.0 + rng.random(dual.size), 0.0)
+
+    first, second = np.arange(0, 300), np.arange(200, 450)
+    assert set(first) <= set(state._choose_rows(answer(first)))
+    rows = set(state._choose_rows(answer(second)))
+    assert set(first) | set(second) <= rows
+    many = np.arange(0, 1200)  # not sparse any more: the margin decides
+    assert len(state._choose_rows(answer(many))) == state._least_rows

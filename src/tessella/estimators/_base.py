@@ -184,7 +184,7 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
         self.support_ = rows.index[support]
         self.support_vectors_ = rows.X[support]
         self.dual_coef_ = target_scale * result.w[support][None, :]
-        self.intercept_ = np.array([target_scale * result.intercept + target_mean])
+        self.intercept_ = target_scale * result.intercept + target_mean
         self.n_iter_ = result.n_iter
         self.objective_ = result.value
         self.lower_bound_ = result.bound

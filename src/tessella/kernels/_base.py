@@ -36,6 +36,10 @@ class Moments(ABC):
     def scores(self, P: FloatArray) -> FloatArray:
         """``K(P) @ w`` of shape (m,), never forming K(P)."""
 
+    def factor_scores(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """``K(left @ right.T) @ w``, for factors of a symmetric matrix."""
+        return self.scores(left @ right.T)
+
     @abstractmethod
     def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> Sensitivities:
         """How the scores of `rows` answer to P within the span of V, of shape (n_params, r)."""
@@ -59,6 +63,11 @@ class BoundKernelSet(ABC):
     n_samples: int
     n_params: int
     dtype: np.dtype[Any]
+
+    @property
+    def machines(self) -> tuple[BoundKernelSet, ...]:
+        """The set on the rows of each machine: itself, unless it is a stack."""
+        return (self,)
 
     def gram(
         self, P: FloatArray, *, centred: bool = False, out: NDArray[Any] | None = None
@@ -87,15 +96,11 @@ class BoundKernelSet(ABC):
             raise ValueError(f"U has shape {U.shape}, expected ({self.n_params}, r).")
         return self._gram(U, U, centred, out)
 
-    def product_form(self, P: FloatArray, *, centred: bool = False) -> ProductForm | None:
-        """K(P) for a positive semidefinite P as the compiled loops want it, if it has that form.
+    def product_form(self, U: FloatArray, *, centred: bool = False) -> ProductForm | None:
+        """K(U Uᵀ) as the compiled loops want it, if it has that form.
 
         A solver can then ask for single rows instead of the whole matrix.
         """
-        U = positive_factor(checked_parameter(P, self.n_params))
-        return self._product_form(U, centred)
-
-    def _product_form(self, U: FloatArray, centred: bool) -> ProductForm | None:
         del U, centred
         return None
 

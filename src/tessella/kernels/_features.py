@@ -135,7 +135,8 @@ class BoundFeatures(BoundKernelSet):
             corner[...] = 0.5 * (corner + corner.T)
         return K
 
-    def _product_form(self, U: FloatArray, centred: bool) -> ProductForm:
+    def product_form(self, U: FloatArray, *, centred: bool = False) -> ProductForm:
+        """See :meth:`BoundKernelSet.product_form`."""
         phi = _flat(self._phi, U)
         if centred:
             phi -= phi.mean(axis=0)

@@ -7,6 +7,7 @@ on a span V. Second-order solvers need products with them, and never the matrice
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -47,6 +48,11 @@ class DenseSensitivities(Sensitivities):
 
     def __init__(self, gamma: FloatArray) -> None:
         self._gamma: FloatArray = 0.5 * (gamma + gamma.transpose(0, 2, 1))
+
+    @classmethod
+    def stacked(cls, parts: Sequence[DenseSensitivities]) -> DenseSensitivities:
+        """One set of rows after the other."""
+        return cls(np.concatenate([part._gamma for part in parts]))
 
     def apply(self, M: FloatArray) -> FloatArray:
         """See :meth:`Sensitivities.apply`."""
@@ -147,6 +153,16 @@ class FactoredSensitivities(Sensitivities):
             np.column_stack([rows.low, mixed, lh]),
         )
 
+    def rowwise(self) -> RowwiseSensitivities:
+        """The same matrices, every one by itself."""
+        return RowwiseSensitivities(
+            a=self._rows.high @ self._high,
+            g=self._g(),
+            low=self._rows.low @ self._low,
+            h=self._h[None, :],
+            group=np.zeros(len(self._pushed), dtype=np.intp),
+        )
+
     def transformed(self, F: FloatArray) -> Self:
         """See :meth:`Sensitivities.transformed`."""
         high, low = self._high @ F, self._low @ F
@@ -188,3 +204,92 @@ def _gram(
         result[rows, cols] = block
         result[cols, rows] = block.T
     return result
+
+
+class RowwiseSensitivities(Sensitivities):
+    """Γ_k = sym(a_k g_kᵀ) + sym(l_k hᵀ), with an h for each group of rows: for several machines.
+
+    Parameters
+    ----------
+    a, g, low : ndarray of shape (f, r)
+        Row by row.
+    h : ndarray of shape (groups, r)
+        Group by group.
+    group : ndarray of int of shape (f,)
+        Group of each row.
+    """
+
+    def __init__(
+        self,
+        a: FloatArray,
+        g: FloatArray,
+        low: FloatArray,
+        h: FloatArray,
+        group: NDArray[np.intp],
+    ) -> None:
+        self._a, self._g, self._l, self._h, self._group = a, g, low, h, group
+
+    @classmethod
+    def stacked(cls, parts: Sequence[RowwiseSensitivities]) -> RowwiseSensitivities:
+        """One set of rows after the other."""
+        offsets = np.cumsum([0, *(len(part._h) for part in parts)])
+        return cls(
+            a=np.concatenate([part._a for part in parts]),
+            g=np.concatenate([part._g for part in parts]),
+            low=np.concatenate([part._l for part in parts]),
+            h=np.concatenate([part._h for part in parts]),
+            group=np.concatenate([part._group + offsets[k] for k, part in enumerate(parts)]),
+        )
+
+    def apply(self, M: FloatArray) -> FloatArray:
+        """See :meth:`Sensitivities.apply`."""
+        result: FloatArray = np.einsum("kr,kr->k", self._a @ M, self._g)
+        result += np.einsum("kr,kr->k", self._l, (self._h @ M)[self._group])
+        return result
+
+    def adjoint(self, v: FloatArray) -> FloatArray:
+        """See :meth:`Sensitivities.adjoint`."""
+        result = self._a.T @ (v[:, None] * self._g)
+        result += self._l.T @ (v[:, None] * self._h[self._group])
+        return 0.5 * (result + result.T)
+
+    def gram(self) -> FloatArray:
+        """See :meth:`Sensitivities.gram`."""
+        a, g, low, h, group = self._a, self._g, self._l, self._h, self._group
+        ah, gh, lh, hh = a @ h.T, g @ h.T, low @ h.T, h @ h.T
+        size = len(a)
+        result = np.empty((size, size))
+        for start in range(0, size, _BLOCK):
+            i, j = slice(start, start + _BLOCK), slice(start, None)
+            ours, theirs = group[i], group[j]
+            block = (a[i] @ a[j].T) * (g[i] @ g[j].T)
+            block += (a[i] @ g[j].T) * (g[i] @ a[j].T)
+            block += (a[i] @ low[j].T) * gh[i][:, theirs] + ah[i][:, theirs] * (g[i] @ low[j].T)
+            block += (low[i] @ a[j].T) * gh[j][:, ours].T + ah[j][:, ours].T * (low[i] @ g[j].T)
+            block += (low[i] @ low[j].T) * hh[np.ix_(ours, theirs)]
+            block += lh[i][:, theirs] * lh[j][:, ours].T
+            block *= 0.5
+            result[i, j] = block
+            result[j, i] = block.T
+        return result
+
+    def transformed(self, F: FloatArray) -> Self:
+        """See :meth:`Sensitivities.transformed`."""
+        a, g, low, h = (part @ F for part in (self._a, self._g, self._l, self._h))
+        return type(self)(a, g, low, h, self._group)
+
+    def plus(self, other: Self) -> Self:
+        """See :meth:`Sensitivities.plus`; a and l belong to the rows, g and h to the vector."""
+        return type(self)(self._a, self._g + other._g, self._l, self._h + other._h, self._group)
+
+
+def stack(parts: Sequence[Sensitivities]) -> Sensitivities:
+    """Sensitivities of several machines' rows, one machine after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    factored = [part for part in parts if isinstance(part, FactoredSensitivities)]
+    if len(factored) == len(parts):
+        return RowwiseSensitivities.stacked([part.rowwise() for part in factored])
+    dense = [part for part in parts if isinstance(part, DenseSensitivities)]
+    assert len(dense) == len(parts), "the parts of a stack come from one kernel set"
+    return DenseSensitivities.stacked(dense)

@@ -203,7 +203,8 @@ class BoundTessellated(BoundKernelSet):
         pair.matrix(K, self._threads)
         return K
 
-    def _product_form(self, U: FloatArray, centred: bool) -> ProductForm | None:
+    def product_form(self, U: FloatArray, *, centred: bool = False) -> ProductForm | None:
+        """See :meth:`BoundKernelSet.product_form`."""
         if len(self._side.basis.groups) > 1:
             return None
         pair = ProductPair((self._side, self._side), U, U)
@@ -278,7 +279,7 @@ class TessellatedMoments(Moments):
         return self.factor_scores(*symmetric_factors(P))
 
     def factor_scores(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """``K(left @ right.T) @ w``."""
+        """See :meth:`Moments.factor_scores`."""
         ours = self._side.factor(left)
         result = np.zeros(len(self._side))
         for k, (pushed, low_sum, mixed) in enumerate(self._totals(right)):

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tessella.kernels import BoundKernelSet
 from tessella.problems._spectrahedron import Spectrahedron
-from tessella.svm import DualProblem, best_intercept, relative_gap
+from tessella.svm import DualProblem, best_intercepts, relative_gap
 
 FloatArray = NDArray[np.float64]
 
@@ -34,13 +34,13 @@ class Certificate:
     ----------
     upper, lower : float
         The optimum lies between them.
-    intercept : float
-        Offset b with which P and w attain `upper`.
+    intercept : ndarray of shape (n_machines,)
+        Offsets b with which P and w attain `upper`.
     """
 
     upper: float
     lower: float
-    intercept: float
+    intercept: FloatArray
 
     @property
     def gap(self) -> float:
@@ -56,13 +56,19 @@ class SaddlePoint:
     kernels : BoundKernelSet
         The family on the training rows.
     dual : DualProblem
-        Labels or targets, box and tube, for the same rows.
+        Labels or targets, box and tube, for the same rows. With several machines both are
+        stacks of them, the value is the sum of theirs, and one certificate holds for all.
     """
 
     def __init__(self, kernels: BoundKernelSet, dual: DualProblem) -> None:
         if kernels.n_samples != dual.size:
             raise ValueError(
                 f"The kernel set has {kernels.n_samples} rows and the SVM has {dual.size}."
+            )
+        if len(kernels.machines) != len(dual.starts):
+            raise ValueError(
+                f"The kernel set is for {len(kernels.machines)} machines and the SVM has "
+                f"{len(dual.starts)}."
             )
         self.kernels = kernels
         self.dual = dual
@@ -125,7 +131,7 @@ class DualPoint:
         """Bounds proved by this w and a feasible P."""
         dual = self._problem.dual
         scores = self._moments.scores(P)
-        intercept, loss = best_intercept(dual, scores)
+        intercept, loss = best_intercepts(dual, scores)
         # A quadratic form of a positive semidefinite matrix: below zero it is rounding.
         upper = 0.5 * max(0.0, float(self.w @ scores)) + loss
         return Certificate(upper=upper, lower=self.lower, intercept=intercept)

@@ -8,6 +8,8 @@ equations, zl, zu of the bounds 0 ≤ α ≤ u and S of M ⪰ 0, the optimality 
     ξ I - ½ D(w) - S = 0                                trace M = τ
     α zl = μ,   (u - α) zu = μ,   M S = μ I             with μ → 0
 
+with one sum and one ν for each machine, where there are several.
+
 Newton's method is written in the variables of Nesterov and Todd, M = R X Rᵀ and S = R⁻ᵀ Z R⁻¹ with
 R such that X = Z = Λ, a diagonal matrix, at the current iterate. There M S = μ I is symmetric and
 its linearisation diagonal, dX + dZ = μ Λ⁻¹ - Λ, so everything but w can be eliminated:
@@ -29,6 +31,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from tessella.kernels import Sensitivities
+from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
 
@@ -102,7 +105,8 @@ class JointProblem(ABC):
     """What the method needs to know of the problem it solves."""
 
     halves: Halves
-    sum_w: float
+    dual: DualProblem
+    sum_w: FloatArray
     trace: float
 
     @abstractmethod
@@ -119,7 +123,7 @@ class JointState:
     zl: FloatArray
     zu: FloatArray
     S: FloatArray
-    nu: float
+    nu: FloatArray
     xi: float
 
 
@@ -133,7 +137,7 @@ class _Step:
     Z: FloatArray
     zl: FloatArray
     zu: FloatArray
-    nu: float
+    nu: FloatArray
     xi: float
 
 
@@ -166,13 +170,10 @@ class InteriorPoint:
         self._L: FloatArray = np.linalg.cholesky(state.M).astype(np.float64, copy=False)
         here = self.problem.linearise(w, self._L)
         self._here = here
-        self._ra = (
-            halves.sign * (here.scores[halves.sample] + state.nu)
-            - halves.cost
-            - state.zl
-            + state.zu
-        )
-        self._rsum = float(w.sum()) - self.problem.sum_w
+        dual = self.problem.dual
+        shifted = here.scores + state.nu[dual.machine_of]
+        self._ra = halves.sign * shifted[halves.sample] - halves.cost - state.zl + state.zu
+        self._rsum = dual.sums(w) - self.problem.sum_w
         self._rM = state.xi * self._eye - here.half_gradient - state.S
         self._rtrace = float(np.trace(state.M)) - self.problem.trace
         self.gap = self._complementarity()
@@ -236,7 +237,7 @@ class _NewtonSystem:
 
     def __init__(self, method: InteriorPoint) -> None:
         state, self._halves = method.state, method.problem.halves
-        self._method = method
+        self._method, self._dual = method, method.problem.dual
         self._refinements = next(n for bound, n in _REFINEMENTS if method.merit >= bound)
         self.order = 2 * len(state.alpha) + len(state.M)
         self._above = self._halves.upper - state.alpha
@@ -245,14 +246,25 @@ class _NewtonSystem:
         self._K = method._here.K
         self._factorise()
         self._jt = self._J.apply(self._E)
-        self._b = self._solve(np.ones(self._halves.size))
+        self._b = self._solve(self._indicators().T).T
         self._e = self._solve(self._jt)
-        self._small = np.array(
-            [
-                [-float(self._b.sum()), float(self._e.sum())],
-                [-float(self._jt @ self._b), float(self._jt @ self._e) - np.sum(self._E**2)],
-            ]
-        )
+        self._small = self._border()
+
+    def _indicators(self) -> FloatArray:
+        """One row per machine, 1 for its samples."""
+        machines = np.arange(len(self._dual.starts))
+        rows: FloatArray = np.equal.outer(machines, self._dual.machine_of).astype(np.float64)
+        return rows
+
+    def _border(self) -> FloatArray:
+        """The equations for the changes of ν and ξ, once those of w are eliminated."""
+        count = len(self._b)
+        small = np.empty((count + 1, count + 1))
+        small[:-1, :-1] = -np.add.reduceat(self._b, self._dual.starts, axis=1).T
+        small[:-1, -1] = self._dual.sums(self._e)
+        small[-1, :-1] = -(self._b @ self._jt)
+        small[-1, -1] = float(self._jt @ self._e) - np.sum(self._E**2)
+        return small
 
     def _scale_variables(self) -> None:
         """R, Λ, and everything of the matrix variables in terms of them."""
@@ -284,11 +296,17 @@ class _NewtonSystem:
         return solution
 
     def _solve(self, rhs: FloatArray) -> FloatArray:
+        """For a vector, or for the columns of a matrix."""
         solution = self._back_substitute(rhs)
         for _ in range(self._refinements):
-            product = self._K @ solution + self._J.apply(self._J.adjoint(solution))
-            solution = solution + self._back_substitute(rhs - product - self._T * solution)
+            product = np.apply_along_axis(self._times, 0, solution)
+            solution = solution + self._back_substitute(rhs - product)
         return solution
+
+    def _times(self, v: FloatArray) -> FloatArray:
+        """The matrix of the Newton equations times a vector."""
+        result: FloatArray = self._K @ v + self._J.apply(self._J.adjoint(v)) + self._T * v
+        return result
 
     def unscaled(self, X: FloatArray) -> FloatArray:
         """R X Rᵀ, exactly symmetric."""
@@ -319,12 +337,11 @@ class _NewtonSystem:
         pushed = rX - self._rM
         rhs = self._T * halves.total(halves.sign * rho / theta) - self._J.apply(pushed)
         a = self._solve(rhs)
-        target = [
-            -method._rsum - float(a.sum()),
-            -method._rtrace - float(np.sum(self._E * pushed)) - float(self._jt @ a),
-        ]
-        dnu, dxi = np.linalg.solve(self._small, target)
-        dw = a - dnu * self._b + dxi * self._e
+        traced = -method._rtrace - float(np.sum(self._E * pushed)) - float(self._jt @ a)
+        target = np.append(-method._rsum - self._dual.sums(a), traced)
+        change = np.linalg.solve(self._small, target)
+        dnu, dxi = change[:-1], float(change[-1])
+        dw = a - dnu @ self._b + dxi * self._e
         pull = self._J.adjoint(dw) - dxi * self._E
         dX = pushed + pull
         dalpha = self._split(dw, rho, dX, dnu)
@@ -335,11 +352,13 @@ class _NewtonSystem:
             Z=self._rM - pull,
             zl=(rl - state.zl * dalpha) / state.alpha,
             zu=(ru + state.zu * dalpha) / self._above,
-            nu=float(dnu),
-            xi=float(dxi),
+            nu=dnu,
+            xi=dxi,
         )
 
-    def _split(self, dw: FloatArray, rho: FloatArray, dX: FloatArray, dnu: float) -> FloatArray:
+    def _split(
+        self, dw: FloatArray, rho: FloatArray, dX: FloatArray, dnu: FloatArray
+    ) -> FloatArray:
         """Changes of the halves from those of w.
 
         Each half could be had by dividing by its θ; only the larger θ of a pair is a safe
@@ -350,7 +369,7 @@ class _NewtonSystem:
         first, second = halves.pairs
         if not len(first):
             return result
-        change = self._K @ dw + self._J.apply(dX) + dnu
+        change = self._K @ dw + self._J.apply(dX) + dnu[self._dual.machine_of]
         keep_first = self._theta[first] >= self._theta[second]
         safe = np.where(keep_first, first, second)
         other = np.where(keep_first, second, first)

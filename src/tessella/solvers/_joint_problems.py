@@ -37,7 +37,7 @@ class WholeProblem(JointProblem):
         self.kernels = problem.kernels
         self.dual = problem.dual
         self.halves = halves_of(problem.dual)
-        self.sum_w = 0.0
+        self.sum_w = np.zeros(len(problem.dual.starts))
         self.trace = float(problem.parameters.side)
         self._rows = np.arange(problem.dual.size)
 
@@ -48,7 +48,7 @@ class WholeProblem(JointProblem):
         inner = moments.sensitivities(np.eye(len(L)), self._rows)
         return Linearisation(
             K=K,
-            sensitivities=_Centred(inner),
+            sensitivities=_Centred(inner, self.dual),
             scores=K @ w,
             half_gradient=0.5 * moments.gradient,
         )
@@ -84,7 +84,8 @@ class RestrictedProblem(JointProblem):
         self._eye = np.eye(V.shape[1])
         held = w.copy()
         held[rows] = 0.0
-        self.sum_w = -float(held.sum())
+        moving = np.unique(problem.dual.machine_of[rows])
+        self.sum_w = -problem.dual.sums(held)[moving]
         point = problem.kernels.moments(held)
         self._held = point.sensitivities(V, rows)
         self._held_half_gradient = 0.5 * (V.T @ point.gradient @ V)
@@ -104,31 +105,39 @@ class RestrictedProblem(JointProblem):
 
 
 class _Centred(Sensitivities):
-    """Sensitivities of centred scores, to go with a centred kernel matrix."""
+    """Sensitivities of scores centred machine by machine, to go with a centred kernel matrix."""
 
-    def __init__(self, inner: Sensitivities) -> None:
+    def __init__(self, inner: Sensitivities, dual: DualProblem) -> None:
         self._inner = inner
+        self._dual = dual
+        self._counts = dual.sums(np.ones(dual.size))
+
+    def _centred(self, values: FloatArray) -> FloatArray:
+        """Values, or rows of values, less their mean within each machine."""
+        means = np.add.reduceat(values, self._dual.starts, axis=0).T / self._counts
+        result: FloatArray = values - means.T[self._dual.machine_of]
+        return result
 
     def apply(self, M: FloatArray) -> FloatArray:
-        scores = self._inner.apply(M)
-        centred: FloatArray = scores - scores.mean()
-        return centred
+        return self._centred(self._inner.apply(M))
 
     def adjoint(self, v: FloatArray) -> FloatArray:
-        return self._inner.adjoint(v - v.mean())
+        return self._inner.adjoint(self._centred(v))
 
     def gram(self) -> FloatArray:
         G = self._inner.gram()
+        if len(self._counts) > 1:
+            return self._centred(self._centred(G).T)
         means = G.mean(axis=0)
         G -= means
         G -= (means - means.mean())[:, None]
         return G
 
     def transformed(self, F: FloatArray) -> Self:
-        return type(self)(self._inner.transformed(F))
+        return type(self)(self._inner.transformed(F), self._dual)
 
     def plus(self, other: Self) -> Self:
-        return type(self)(self._inner.plus(other._inner))
+        return type(self)(self._inner.plus(other._inner), self._dual)
 
 
 def state_near(
@@ -138,8 +147,8 @@ def state_near(
     halves, side = problem.halves, len(M)
     L: FloatArray = np.linalg.cholesky(M).astype(np.float64, copy=False)
     here = problem.linearise(halves.join(alpha), L)
-    middle = float(np.median(here.scores))
-    spread = float(np.abs(here.scores - middle).max())
+    middle = np.array([np.median(here.scores[rows]) for rows in problem.dual.machines])
+    spread = float(np.abs(here.scores - middle[problem.dual.machine_of]).max())
     scale = max(float(np.abs(problem.dual.linear).max()), spread, 1e-12)
     top = float(np.linalg.eigvalsh(here.half_gradient)[-1])
     xi = max(1.1 * top, float(alpha.max()) * scale * len(alpha) / side)

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.problems import Certificate
+from tessella.svm import relative_gap
 
 FloatArray = NDArray[np.float64]
 
@@ -70,8 +70,8 @@ class SolverResult:
         Feasible matrix of the kernel.
     w : ndarray of shape (m,)
         Feasible signed dual vector that attains `value` with P.
-    intercept : float
-        Offset b of the decision function ``K(P) w + b``.
+    intercept : ndarray of shape (n_machines,)
+        Offset b of the decision function ``K(P) w + b`` of each machine; most have one.
     value, bound : float
         Certified upper and lower bounds of the optimum. `bound` may come from another w.
     gap : float
@@ -86,7 +86,7 @@ class SolverResult:
     status: SolverStatus
     P: FloatArray
     w: FloatArray
-    intercept: float
+    intercept: FloatArray
     value: float
     bound: float
     n_iter: int
@@ -96,4 +96,4 @@ class SolverResult:
     @property
     def gap(self) -> float:
         """Relative gap between `value` and `bound`."""
-        return Certificate(self.value, self.bound, self.intercept).gap
+        return relative_gap(self.value, self.bound)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from tessella.backend import KernelOnDemand
 from tessella.problems import Certificate, DualPoint, SaddlePoint
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
-from tessella.svm import DualSolution, DualStatus, relative_gap, solve_dual
+from tessella.svm import DualProblem, DualStatus, relative_gap, solve_dual
 
 FloatArray = NDArray[np.float64]
 Callback = Callable[[IterationRecord], None]
@@ -24,6 +25,21 @@ class StopRun(Exception):  # noqa: N818 - the end of a run is not an error
     def __init__(self, status: SolverStatus) -> None:
         super().__init__(status.value)
         self.status = status
+
+
+_STOPPED = {
+    DualStatus.TIME_LIMIT: SolverStatus.TIME_LIMIT,
+    DualStatus.INTERRUPTED: SolverStatus.INTERRUPTED,
+}
+
+
+@dataclass(frozen=True)
+class SvmAnswer:
+    """The SVM of K(P): dual vector, residuals ``linear - K w - b``, and the dual value."""
+
+    w: FloatArray
+    residual: FloatArray
+    objective: float
 
 
 class Run:
@@ -81,31 +97,50 @@ class Run:
 
     def svm(
         self,
-        K: NDArray[Any] | KernelOnDemand,
+        K: NDArray[Any] | Iterable[NDArray[Any] | KernelOnDemand],
         P: FloatArray,
         w0: FloatArray | None,
         tol: float,
-    ) -> DualSolution:
-        """Solve the SVM of K(P), warm from `w0`, within what is left of the run's time."""
-        solution = solve_dual(
-            K,
-            self.problem.dual,
-            w0=w0,
-            tol=tol,
-            time_limit=self.seconds_left(),
-            n_jobs=self._n_jobs,
-        )
-        self._n_svm += 1
-        self._svm_iter += solution.n_iter
-        stopped = {
-            DualStatus.TIME_LIMIT: SolverStatus.TIME_LIMIT,
-            DualStatus.INTERRUPTED: SolverStatus.INTERRUPTED,
-        }.get(solution.status)
+    ) -> SvmAnswer:
+        """Solve the SVM of K(P), warm from `w0`, within what is left of the run's time.
+
+        K is the matrix of the whole problem, or gives that of one machine after the other.
+        """
+        answer, stopped = self._solve_machines(K, self.problem.dual, w0, tol)
         if stopped is not None:
             if not self.has_answer:  # an inexact SVM still proves bounds: better than nothing
-                self._keep(P, self.problem.at(solution.w))
+                self._keep(P, self.problem.at(answer.w))
             raise StopRun(stopped)
-        return solution
+        return answer
+
+    def _solve_machines(
+        self,
+        K: NDArray[Any] | Iterable[NDArray[Any] | KernelOnDemand],
+        dual: DualProblem,
+        w0: FloatArray | None,
+        tol: float,
+    ) -> tuple[SvmAnswer, SolverStatus | None]:
+        """The SVM of every machine; and why the run is over, where it is."""
+        kernels = _blocks(K, dual) if isinstance(K, np.ndarray) else K
+        w = np.zeros(dual.size) if w0 is None else dual.feasible(w0)
+        residual, objective = np.zeros(dual.size), 0.0
+        self._n_svm += 1
+        for machine, rows, own in zip(dual.each, dual.machines, kernels, strict=True):
+            solution = solve_dual(
+                own,
+                machine,
+                w0=None if w0 is None else w[rows],
+                tol=tol,
+                time_limit=self.seconds_left(),
+                n_jobs=self._n_jobs,
+            )
+            self._svm_iter += solution.n_iter
+            w[rows] = solution.w
+            residual[rows] = solution.gradient - solution.intercept
+            objective += solution.objective
+            if solution.status in _STOPPED:
+                return SvmAnswer(w, residual, objective), _STOPPED[solution.status]
+        return SvmAnswer(w, residual, objective), None
 
     def seconds_left(self) -> float | None:
         """What is left of the run's time; None without a limit."""
@@ -190,6 +225,15 @@ class Run:
             n_svm=self._n_svm,
             history=tuple(self._history),
         )
+
+
+def _blocks(K: NDArray[Any], dual: DualProblem) -> Iterator[NDArray[Any]]:
+    """The matrix of each machine, from the block diagonal one of all of them."""
+    if len(dual.starts) == 1:
+        yield K
+        return
+    for rows in dual.machines:
+        yield np.ascontiguousarray(K[rows, rows])
 
 
 def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,6 @@ from tessella.problems import SaddlePoint
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, run_to_end
 from tessella.solvers.frank_wolfe import add_scaled
-from tessella.svm import DualStatus, solve_dual
 
 FloatArray = NDArray[np.float64]
 
@@ -137,26 +135,15 @@ def _solve(
 class ProximalRun(Run):
     """A run that also solves SVMs whose linear term has been shifted by a proximal step."""
 
-    @property
-    def value(self) -> float:
-        """Best certified value so far."""
-        assert self._best is not None
-        return self._best[2].upper
-
     def proximal_svm(
         self, K: NDArray[Any], linear: FloatArray, w0: FloatArray, tol: float
     ) -> FloatArray:
         """Dual vector of the SVM with another linear term; counts and stops like :meth:`svm`."""
-        left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
         dual = replace(self.problem.dual, linear=linear)
-        solution = solve_dual(K, dual, w0=w0, tol=tol, time_limit=left, n_jobs=self._n_jobs)
-        self._n_svm += 1
-        self._svm_iter += solution.n_iter
-        if solution.status is DualStatus.TIME_LIMIT:
-            raise StopRun(SolverStatus.TIME_LIMIT)
-        if solution.status is DualStatus.INTERRUPTED:
-            raise StopRun(SolverStatus.INTERRUPTED)
-        return solution.w
+        answer, stopped = self._solve_machines(K, dual, w0, tol)
+        if stopped is not None:
+            raise StopRun(stopped)
+        return answer.w
 
 
 class _Metric(ABC):

@@ -202,7 +202,7 @@ class _Program:
         weights = np.concatenate([dual.upper[self._up], -dual.lower[self._down]])
         self._scale = max(float(weights.max(initial=0.0)), np.finfo(float).tiny)
         before = np.zeros(len(self._i) + self._m)
-        q = np.concatenate([before, [0.5 / self._unit, 0.0], weights])
+        q = np.concatenate([before, [0.5 / self._unit], np.zeros(len(dual.starts)), weights])
         scaled: FloatArray = q / self._scale
         return scaled
 
@@ -214,14 +214,16 @@ class _Program:
         eye = sparse.identity(m, format="csr")
         trace = sparse.csr_array((self._i == self._j).astype(np.float64)[None, :])
         slack = sparse.identity(n_slack)
-        ones = np.concatenate([-np.ones(len(up)), np.ones(len(down))])[:, None]
+        machines = np.arange(len(dual.starts))
+        offset = (dual.machine_of[:, None] == machines).astype(np.float64)
+        offsets = sparse.csr_array(np.vstack([-offset[up], offset[down]]))
         selected = sparse.vstack([-eye[up], eye[down]])
         linear_map = sparse.csr_array(-_kernel_map(kernels, self._i, self._j) / self._unit)
         # columns:  P              u                    t     b     slacks
         rows = [
-            [trace, _zeros(1, m), _zeros(1, 1), _zeros(1, 1), _zeros(1, n_slack)],
+            [trace, _zeros(1, m), _zeros(1, 1), _zeros(1, len(machines)), _zeros(1, n_slack)],
             [_zeros(n_slack, size), None, None, None, -slack],
-            [None, selected, None, sparse.csr_array(ones), -slack],
+            [None, selected, None, offsets, -slack],
             [-sparse.identity(size), None, None, None, None],
             [linear_map, None, None, None, None],
             [None, -np.sqrt(2.0) * eye, None, None, None],

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend import KernelOnDemand, limit_blas
+from tessella.kernels import positive_factor
 from tessella.problems import SaddlePoint
 from tessella.solvers._interior_point import InteriorPoint, JointState
 from tessella.solvers._joint_problems import (
@@ -18,21 +21,23 @@ from tessella.solvers._joint_problems import (
     state_near,
 )
 from tessella.solvers._result import SolverResult, SolverStatus
-from tessella.solvers._run import Callback, Run, StopRun, run_to_end
-from tessella.svm import DualSolution
+from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, run_to_end
+from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 _FIRST_ROWS = 200  # least size of the subsample and of the working set
 _ROWS_PER_PARAM = 4  # ... and least number of rows per unit of n_P
+_ROWS_PER_MACHINE = 12  # ... and per machine, where there are several
 _USUAL_ROWS = 800  # size that decides P well enough at first, however many samples are free
 MAX_ROWS = 6000  # most samples that move together: one step then takes about a second
 _POOR = 0.2  # part of the gap left after a round that calls for a larger set
-_SPARSE = 0.25  # part of the samples below which support vectors at their bound move as well
+_SPARSE = 0.25  # part of the samples up to which all support vectors seen so far move
 _MARGIN = 1.2  # working set over free samples
 _FIRST_TOL = 0.1  # of the subsample: its sampling error is larger
 _MAX_NEWTON = 60
+_GROWTH = 1.05  # of the samples ever seen as support vectors: then the set grows by itself
 _DENSE_ROWS = 2000  # up to here the whole kernel matrix costs less than rows one at a time
 _WHOLE_SPAN = 64  # largest n_P for which P moves in all directions at once
 _SPAN = 32  # directions in which it moves otherwise at first: half from P, half from D(w)
@@ -128,13 +133,19 @@ class _WorkingSet:
         self._problem = run.problem
         self._dual = run.problem.dual
         self._rng = np.random.default_rng(0)
-        self._least_rows = max(_FIRST_ROWS, _ROWS_PER_PARAM * run.problem.parameters.side)
+        self._least_rows = max(
+            _FIRST_ROWS,
+            _ROWS_PER_PARAM * run.problem.parameters.side,
+            _ROWS_PER_MACHINE * len(self._dual.starts),
+        )
         self._most_rows = max(_USUAL_ROWS, self._least_rows)
         self._P = self._guess() if P0 is None else P0
         self._w = w0
         self._K: NDArray[np.floating] | None = None
         self._rows = KernelOnDemand(run.problem.kernels.dtype)
         self._span = _SPAN
+        self._seen = np.zeros(self._dual.size, dtype=np.bool_)
+        self._n_seen = 0
         self._earlier: list[FloatArray] = []
 
     def _guess(self) -> FloatArray:
@@ -143,9 +154,9 @@ class _WorkingSet:
         count = self._least_rows
         if 2 * count >= m or not self._dual.kappa_rises():
             return centre
-        rows = np.sort(self._rng.permutation(m)[:count])
+        rows, weight = sample_strata(self._dual, count, self._rng)
         sample = SaddlePoint(
-            self._problem.kernels.restrict(rows), self._dual.restrict(rows, m / count)
+            self._problem.kernels.restrict(rows), self._dual.restrict(rows, weight)
         )
         if len(centre) <= _WHOLE_SPAN:
             P, w = self._joint_guess(sample)
@@ -204,31 +215,50 @@ class _WorkingSet:
             if step < 1.0 or run.gap > _POOR * gap:
                 if self._least_rows >= 4 * self._dual.size and self._whole_span:
                     return SolverStatus.STALLED
-                self._least_rows *= 2
-                self._most_rows *= 2
-                self._span *= 2
+                self._enlarge()
+
+    def _enlarge(self) -> None:
+        """Give the next round more directions, and more rows unless it has more to see anyway."""
+        self._span *= 2
+        self._most_rows *= 2
+        seen, before = int(np.count_nonzero(self._seen | (self._w != 0.0))), self._n_seen
+        self._n_seen = seen
+        if seen > _SPARSE * self._dual.size or seen < _GROWTH * before:
+            self._least_rows *= 2
 
     def _svm_tol(self) -> float:
         """A small part of the gap we stand at: the SVM must not decide the outer gap."""
         return max(0.1 * self._run.tol, min(1e-3, 0.02 * self._run.gap))
 
-    def _solve_svm(self, step: float) -> DualSolution:
+    def _solve_svm(self, step: float) -> SvmAnswer:
         solution = self._svm(self._P)
         self._w = solution.w
         self._point = self._run.record(self._P, solution.w, step)
         return solution
 
-    def _svm(self, P: FloatArray) -> DualSolution:
+    def _svm(self, P: FloatArray) -> SvmAnswer:
         """An SVM on all samples, from where w stands; rows of K(P) that it needs not are saved."""
-        large = self._dual.size > _DENSE_ROWS
-        form = self._problem.kernels.product_form(P, centred=True) if large else None
-        if form is not None:
-            self._rows.hold(form)
-            return self._run.svm(self._rows, P, self._w, self._svm_tol())
-        self._K = self._problem.kernels.gram(P, centred=True, out=self._K)
-        return self._run.svm(self._K, P, self._w, self._svm_tol())
+        return self._run.svm(self._kernel_matrices(P), P, self._w, self._svm_tol())
 
-    def _joint_step(self, svm: DualSolution) -> FloatArray:
+    def _kernel_matrices(self, P: FloatArray) -> Iterator[NDArray[Any] | KernelOnDemand]:
+        """K(P) of one machine after the other, in the same place."""
+        U = positive_factor(P)
+        for kernels in self._problem.kernels.machines:
+            large = kernels.n_samples > _DENSE_ROWS
+            form = kernels.product_form(U, centred=True) if large else None
+            if form is None:
+                yield kernels.gram_factor(U, centred=True, out=self._matrix(kernels.n_samples))
+            else:
+                self._rows.hold(form)
+                yield self._rows
+
+    def _matrix(self, side: int) -> NDArray[Any]:
+        """Room for a kernel matrix: that of the last one, if it was as large."""
+        if self._K is None or len(self._K) < side * side:
+            self._K = np.empty(side * side, self._problem.kernels.dtype)
+        return self._K[: side * side].reshape(side, side)
+
+    def _joint_step(self, svm: SvmAnswer) -> FloatArray:
         """The saddle point over P and the working set; moves P and w there."""
         rows = self._choose_rows(svm)
         tol = max(0.03 * self._run.tol, min(1e-3, 0.01 * self._run.gap))
@@ -301,22 +331,54 @@ class _WorkingSet:
                 break
         return state
 
-    def _choose_rows(self, svm: DualSolution) -> Rows:
+    def _choose_rows(self, svm: SvmAnswer) -> Rows:
         """Free samples and those nearest to becoming free; a random part of them if too many."""
         dual, w = self._dual, svm.w
-        residual = svm.gradient - svm.intercept
+        residual = svm.residual
         distance = np.full(dual.size, np.inf)
         up, down = dual.upper > 0, dual.lower < 0
         distance[up] = np.abs(residual - dual.epsilon)[up]
         distance[down] = np.minimum(distance, np.abs(residual + dual.epsilon))[down]
         free = dual.free(w)
         count = max(self._least_rows, int(_MARGIN * free.sum()))
-        support = np.count_nonzero(w)
-        if support <= _SPARSE * dual.size:
-            count = max(count, min(2 * _FIRST_ROWS, int(_MARGIN * support)))
+        self._seen |= w != 0.0
+        seen = np.count_nonzero(self._seen)
+        if seen <= _SPARSE * dual.size:
+            # Nearly separable: who matters changes with P. Without the support vectors of
+            # earlier rounds each round would undo the one before.
+            distance = np.where(self._seen, -1.0 / (1.0 + distance), distance)
+            count = max(count, int(_MARGIN * seen))
         first = np.where(free, -1.0 - self._rng.random(dual.size), distance)
         order = np.argsort(first, kind="stable")
-        return np.sort(order[: min(count, self._most_rows, MAX_ROWS)])
+        return _movable(dual, np.sort(order[: min(count, self._most_rows, MAX_ROWS)]), w)
+
+
+def _movable(dual: DualProblem, rows: Rows, w: FloatArray) -> Rows:
+    """`rows` without those of machines whose zero sum cannot be kept: no giver, or no taker."""
+    if len(dual.starts) == 1:
+        return rows
+    count, machine = len(dual.starts), dual.machine_of[rows]
+    takers = np.bincount(machine, w[rows] < dual.upper[rows], count)
+    givers = np.bincount(machine, w[rows] > dual.lower[rows], count)
+    return rows[((takers > 0) & (givers > 0))[machine]]
+
+
+def sample_strata(
+    dual: DualProblem, count: int, rng: np.random.Generator
+) -> tuple[Rows, FloatArray]:
+    """About `count` random samples, ascending, and how many each of them stands for.
+
+    Every machine and every class has its share, and at least two samples: without one of its
+    classes a machine could not move at all.
+    """
+    kind = 4 * dual.machine_of + 2 * (dual.upper > 0) + (dual.lower < 0)
+    _, stratum, sizes = np.unique(kind, return_inverse=True, return_counts=True)
+    share = np.minimum(np.maximum(2, np.round(count * sizes / dual.size)), sizes).astype(np.intp)
+    order = rng.permutation(dual.size)
+    order = order[np.argsort(stratum[order], kind="stable")]
+    place = np.arange(dual.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rows = np.sort(order[place < np.repeat(share, sizes)])
+    return rows, (sizes / share)[stratum[rows]]
 
 
 def trimmed(P: FloatArray, D: FloatArray, cost: float) -> FloatArray:

@@ -1,7 +1,7 @@
 """The dual of the support vector machine: problem, compiled solver, answer."""
 
 from tessella.svm._dual import DualSolution, DualStatus, relative_gap, solve_dual
-from tessella.svm._loss import best_intercept
+from tessella.svm._loss import best_intercept, best_intercepts
 from tessella.svm._problem import DualProblem
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "DualSolution",
     "DualStatus",
     "best_intercept",
+    "best_intercepts",
     "relative_gap",
     "solve_dual",
 ]

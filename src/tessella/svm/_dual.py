@@ -129,6 +129,8 @@ def solve_dual(
     >>> answer.w.round(6).tolist()
     [0.0, -0.5, 0.5, 0.0]
     """
+    if len(problem.starts) > 1:
+        raise ValueError(f"One kernel matrix for {len(problem.starts)} machines: solve each.")
     if isinstance(K, KernelOnDemand):
         if len(K) != problem.size:
             raise ValueError(f"K has {len(K)} rows, expected {problem.size}.")

@@ -10,8 +10,15 @@ from tessella.svm._problem import DualProblem
 FloatArray = NDArray[np.float64]
 
 
+def best_intercepts(dual: DualProblem, scores: FloatArray) -> tuple[FloatArray, float]:
+    """The offset of each machine that minimises the loss of ``scores + b``, and the whole loss."""
+    machines = zip(dual.each, dual.machines, strict=True)
+    found = [best_intercept(machine, scores[rows]) for machine, rows in machines]
+    return np.array([intercept for intercept, _ in found]), sum(loss for _, loss in found)
+
+
 def best_intercept(dual: DualProblem, scores: FloatArray) -> tuple[float, float]:
-    """The offset b that minimises the loss of ``scores + b``, and that loss.
+    """The offset b that minimises the loss of one machine with ``scores + b``, and that loss.
 
     The loss is convex and piecewise linear in b: sort its breakpoints and find where the slope
     changes sign. When a whole interval is optimal, its middle is returned.

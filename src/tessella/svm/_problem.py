@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,16 +24,22 @@ class DualProblem:
     with r = linear - Kw - b, which is the hinge loss for :meth:`classification` and the
     ε-insensitive one for :meth:`regression`.
 
+    Several machines that share nothing but the kernel are one problem too: their samples one
+    machine after the other, a zero sum and an intercept for each (:meth:`stacked`).
+
     Attributes
     ----------
     linear, epsilon, lower, upper : ndarray of shape (m,)
         As above; ``epsilon >= 0``.
+    starts : ndarray of int of shape (n_machines,)
+        First sample of each machine; one machine by default.
     """
 
     linear: FloatArray
     epsilon: FloatArray
     lower: FloatArray
     upper: FloatArray
+    starts: NDArray[np.intp] = field(default_factory=lambda: np.zeros(1, dtype=np.intp))
 
     def __post_init__(self) -> None:
         size = len(self.linear)
@@ -47,6 +55,9 @@ class DualProblem:
             raise ValueError("A dual problem needs at least one sample.")
         if (self.epsilon < 0).any() or (self.lower > 0).any() or (self.upper < 0).any():
             raise ValueError("epsilon and upper must be >= 0 and lower <= 0.")
+        edges = np.append(self.starts, size)
+        if not len(self.starts) or self.starts[0] != 0 or (np.diff(edges) <= 0).any():
+            raise ValueError("starts must rise from 0, and every machine needs a sample.")
 
     @classmethod
     def classification(cls, y: ArrayLike, C: ArrayLike) -> DualProblem:
@@ -65,18 +76,62 @@ class DualProblem:
         box = _box_sizes(C, targets.shape)
         return cls(targets, np.full(targets.shape, float(epsilon)), -box, box)
 
+    @classmethod
+    def stacked(cls, machines: Sequence[DualProblem]) -> DualProblem:
+        """Several problems, each with a kernel matrix of its own, as one."""
+        offsets = np.cumsum([0, *(machine.size for machine in machines)])
+        starts = [machine.starts + offsets[k] for k, machine in enumerate(machines)]
+        return cls(
+            linear=np.concatenate([machine.linear for machine in machines]),
+            epsilon=np.concatenate([machine.epsilon for machine in machines]),
+            lower=np.concatenate([machine.lower for machine in machines]),
+            upper=np.concatenate([machine.upper for machine in machines]),
+            starts=np.concatenate(starts),
+        )
+
     @property
     def size(self) -> int:
         """Number of samples m."""
         return len(self.linear)
 
-    def restrict(self, rows: NDArray[np.intp], factor: float = 1.0) -> DualProblem:
-        """The problem of some of the samples, their box multiplied by `factor`."""
+    @cached_property
+    def machines(self) -> tuple[slice, ...]:
+        """Samples of each machine."""
+        edges = [*self.starts.tolist(), self.size]
+        return tuple(map(slice, edges[:-1], edges[1:]))
+
+    @cached_property
+    def machine_of(self) -> NDArray[np.intp]:
+        """Machine of each sample."""
+        return np.repeat(np.arange(len(self.starts)), np.diff(np.append(self.starts, self.size)))
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sum of per-sample values over each machine."""
+        totals: FloatArray = np.add.reduceat(values, self.starts)
+        return totals
+
+    @cached_property
+    def each(self) -> tuple[DualProblem, ...]:
+        """The problem of each machine by itself."""
+        if len(self.starts) == 1:
+            return (self,)
+        return tuple(
+            DualProblem(self.linear[rows], self.epsilon[rows], self.lower[rows], self.upper[rows])
+            for rows in self.machines
+        )
+
+    def restrict(self, rows: NDArray[np.intp], factor: float | FloatArray = 1.0) -> DualProblem:
+        """The problem of some of the samples, their box multiplied by `factor`.
+
+        Of several machines `rows` must ascend; a machine without a sample is left out.
+        """
+        starts = np.unique(np.searchsorted(rows, self.starts)) if len(self.starts) > 1 else [0]
         return DualProblem(
             self.linear[rows],
             self.epsilon[rows],
             factor * self.lower[rows],
             factor * self.upper[rows],
+            np.asarray(starts, dtype=np.intp)[: len(rows)],
         )
 
     def kappa(self, w: FloatArray) -> float:
@@ -87,7 +142,11 @@ class DualProblem:
         """Whether some feasible direction from w = 0 raises the dual; if not, 0 is optimal."""
         up = np.where(self.upper > 0, self.linear - self.epsilon, -np.inf)
         down = np.where(self.lower < 0, self.linear + self.epsilon, np.inf)
-        return bool(up.max() > down.min())
+        highest, lowest = (
+            np.maximum.reduceat(up, self.starts),
+            np.minimum.reduceat(down, self.starts),
+        )
+        return bool((highest > lowest).any())
 
     def feasible(self, w: ArrayLike) -> FloatArray:
         """A feasible point near `w`: clipped to the box, then balanced to a zero sum.
@@ -98,6 +157,12 @@ class DualProblem:
         given = np.asarray(w, dtype=np.float64)
         if given.shape != self.linear.shape:
             raise ValueError(f"w has shape {given.shape}, expected {self.linear.shape}.")
+        if len(self.starts) == 1:
+            return self._balanced(given)
+        parts = zip(self.each, self.machines, strict=True)
+        return np.concatenate([machine._balanced(given[rows]) for machine, rows in parts])
+
+    def _balanced(self, given: FloatArray) -> FloatArray:
         result: FloatArray = np.clip(given, self.lower, self.upper)
         excess = float(result.sum())
         if abs(excess) <= 1e-14 * float(np.abs(result).sum()):

@@ -1,0 +1,110 @@
+"""One kernel set on the rows of several machines, which share P and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tessella.kernels._base import (
+    BoundKernelSet,
+    FloatArray,
+    Moments,
+    as_dual_vector,
+    symmetric_factors,
+)
+from tessella.kernels._sensitivity import Sensitivities, stack
+
+
+class StackedKernels(BoundKernelSet):
+    """The rows of several machines, one machine after the other.
+
+    K(P) is block diagonal: rows of different machines never meet. Its adjoint is a sum,
+    D(w) = Σ D_j(w_j), so the saddle point over P and all dual vectors together is still convex.
+
+    Parameters
+    ----------
+    parts : sequence of BoundKernelSet
+        One kernel set, bound to the rows of each machine.
+    """
+
+    def __init__(self, parts: Sequence[BoundKernelSet]) -> None:
+        self._parts = tuple(parts)
+        first = self._parts[0]
+        self.kernels, self.dtype, self.n_params = first.kernels, first.dtype, first.n_params
+        self._starts = np.cumsum([0, *(part.n_samples for part in self._parts)])
+        self.n_samples = int(self._starts[-1])
+
+    @property
+    def machines(self) -> tuple[BoundKernelSet, ...]:
+        """See :meth:`BoundKernelSet.machines`."""
+        return self._parts
+
+    @property
+    def _slices(self) -> list[slice]:
+        return list(map(slice, self._starts[:-1].tolist(), self._starts[1:].tolist()))
+
+    def _gram(
+        self, left: FloatArray, right: FloatArray, centred: bool, out: NDArray[Any] | None
+    ) -> NDArray[Any]:
+        shape = (self.n_samples, self.n_samples)
+        K = np.empty(shape, self.dtype) if out is None else out
+        K.fill(0.0)
+        for part, rows in zip(self._parts, self._slices, strict=True):
+            K[rows, rows] = part._gram(left, right, centred, None)
+        return K
+
+    def moments(self, w: ArrayLike) -> StackedMoments:
+        """See :meth:`BoundKernelSet.moments`."""
+        dual = as_dual_vector(w, self.n_samples)
+        slices = self._slices
+        parts = [part.moments(dual[rows]) for part, rows in zip(self._parts, slices, strict=True)]
+        return StackedMoments(parts, self._starts)
+
+    def restrict(self, rows: NDArray[np.intp], span: FloatArray | None = None) -> StackedKernels:
+        """See :meth:`BoundKernelSet.restrict`; `rows` ascend, machines without any are left out."""
+        chosen = zip(self._parts, split_rows(rows, self._starts), strict=True)
+        return StackedKernels([part.restrict(own, span) for part, own in chosen if len(own)])
+
+    def diag(self, P: FloatArray) -> FloatArray:
+        """See :meth:`BoundKernelSet.diag`."""
+        return np.concatenate([part.diag(P) for part in self._parts])
+
+    def cross(self, X_new: FloatArray, P: FloatArray) -> FloatArray:
+        """See :meth:`BoundKernelSet.cross`."""
+        return np.hstack([part.cross(X_new, P) for part in self._parts])
+
+
+class StackedMoments(Moments):
+    """Moments of the dual vectors of all machines."""
+
+    def __init__(self, parts: Sequence[Moments], starts: NDArray[np.intp]) -> None:
+        self._parts = parts
+        self._starts = starts
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        total: FloatArray = np.sum([part.gradient for part in self._parts], axis=0)
+        return total
+
+    def scores(self, P: FloatArray) -> FloatArray:
+        """See :meth:`Moments.scores`."""
+        return self.factor_scores(*symmetric_factors(P))
+
+    def factor_scores(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """See :meth:`Moments.factor_scores`."""
+        return np.concatenate([part.factor_scores(left, right) for part in self._parts])
+
+    def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> Sensitivities:
+        """See :meth:`Moments.sensitivities`; `rows` ascend, machines without any are left out."""
+        chosen = zip(self._parts, split_rows(rows, self._starts), strict=True)
+        return stack([part.sensitivities(V, own) for part, own in chosen if len(own)])
+
+
+def split_rows(rows: NDArray[np.intp], starts: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Ascending positions in a stack as positions in each of its parts."""
+    parts = np.split(rows, np.searchsorted(rows, starts[1:-1]))
+    return [own - start for own, start in zip(parts, starts[:-1], strict=True)]

@@ -1,0 +1,161 @@
+"""Machines that share P: their sum is one problem with one certificate."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from reference.programs import kernel_learning
+
+from tessella.kernels import PolynomialKernels, StackedKernels, TessellatedKernels
+from tessella.problems import SaddlePoint
+from tessella.solvers import SOLVERS, SolverStatus, working_set
+from tessella.solvers._joint_problems import RestrictedProblem
+from tessella.svm import DualProblem, best_intercept
+
+LARGE = 240
+
+
+def three_classes(m, *, kernels=None, C=4.0, seed=0):
+    """One machine per pair of classes, as in one-versus-one classification."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((m, 2))
+    y = np.digitize(np.sin(4 * X[:, 0]) + X[:, 1] + 0.2 * rng.standard_normal(m), [0.8, 1.4])
+    kernels = kernels or TessellatedKernels(1, 0.3)
+    parts, duals = [], []
+    for a, b in combinations(range(3), 2):
+        rows = np.flatnonzero((y == a) | (y == b))
+        parts.append(kernels.bind(X[rows]))
+        duals.append(DualProblem.classification(np.where(y[rows] == a, 1.0, -1.0), C))
+    return SaddlePoint(StackedKernels(parts), DualProblem.stacked(duals))
+
+
+@pytest.fixture(scope="module")
+def small():
+    return three_classes(16)
+
+
+@pytest.fixture(scope="module")
+def small_optimum(small):
+    return kernel_learning(small.kernels, small.dual)[0]
+
+
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+def test_every_solver_finds_the_optimum_of_the_generic_program(name, small, small_optimum):
+    answer = SOLVERS[name](small, tol=1e-5, max_iter=4000)
+    assert answer.gap <= 1e-5 or name == "frank-wolfe"  # sublinear: it may run out of iterations
+    assert answer.bound <= small_optimum * (1 + 1e-6)
+    assert small_optimum * (1 - 1e-6) <= answer.value <= small_optimum * (1 + 1e-3)
+    assert answer.intercept.shape == (3,)
+
+
+@pytest.mark.parametrize("kernels", [TessellatedKernels(1, 0.3), PolynomialKernels(2)])
+def test_value_and_bound_are_those_of_the_machines(kernels):
+    problem = three_classes(40, kernels=kernels)
+    rng = np.random.default_rng(1)
+    w = problem.dual.feasible(rng.standard_normal(problem.dual.size))
+    root = rng.standard_normal((problem.kernels.n_params, 2))
+    P = problem.parameters.project(root @ root.T)
+    got = problem.certificate(P, w)
+    upper, D = 0.0, 0.0
+    for k, rows in enumerate(problem.dual.machines):
+        own, machine = problem.kernels.machines[k], problem.dual.each[k]
+        assert abs(w[rows].sum()) < 1e-12
+        scores = own.gram(P) @ w[rows]
+        intercept, loss = best_intercept(machine, scores)
+        assert got.intercept[k] == pytest.approx(intercept, rel=1e-9, abs=1e-9)
+        upper += 0.5 * w[rows] @ scores + loss
+        D = D + own.gradient(w[rows])
+    assert got.upper == pytest.approx(upper, rel=1e-10)
+    lower = problem.dual.kappa(w) - 0.5 * len(P) * np.linalg.eigvalsh(D)[-1]
+    assert got.lower == pytest.approx(lower, rel=1e-10)
+
+
+def test_the_kernel_matrix_is_block_diagonal():
+    kernels = three_classes(20).kernels
+    P = np.eye(kernels.n_params)
+    K = kernels.gram(P, out=np.full((kernels.n_samples,) * 2, np.nan))
+    start = 0
+    for part in kernels.machines:
+        rows = slice(start, start + part.n_samples)
+        np.testing.assert_array_equal(K[rows, rows], part.gram(P))
+        assert not K[rows, rows.stop :].any()
+        start = rows.stop
+
+
+@pytest.mark.parametrize("kernels", [TessellatedKernels(1, 0.3), PolynomialKernels(2)])
+@pytest.mark.parametrize("r", [None, 3])
+def test_sensitivities_of_a_stack_by_finite_differences(kernels, r):
+    """Scores of the moving samples and their inner products, machine by machine."""
+    problem = three_classes(30, kernels=kernels)
+    rng = np.random.default_rng(2)
+    side = problem.parameters.side
+    V = None if r is None else np.linalg.qr(rng.standard_normal((side, r)))[0]
+    rows = np.sort(rng.permutation(problem.dual.size)[:25])
+    w = problem.dual.feasible(rng.standard_normal(problem.dual.size))
+    restricted = RestrictedProblem(problem, rows, w, V)
+    span = np.eye(side) if V is None else V
+    L = np.linalg.cholesky(np.eye(span.shape[1]) * side / span.shape[1])
+    here = restricted.linearise(w[rows], L)
+    whole = problem.kernels.moments(w)
+    P = span @ L @ L.T @ span.T
+    np.testing.assert_allclose(here.scores, whole.scores(P)[rows], rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(
+        here.half_gradient, 0.5 * span.T @ whole.gradient @ span, rtol=1e-9, atol=1e-11
+    )
+    gammas = []
+    for i in range(span.shape[1]):
+        for j in range(span.shape[1]):
+            unit = np.zeros((span.shape[1],) * 2)
+            unit[i, j] += 0.5
+            unit[j, i] += 0.5
+            gammas.append(whole.scores(span @ unit @ span.T)[rows])
+    gamma = np.array(gammas)
+    np.testing.assert_allclose(here.sensitivities.gram(), gamma.T @ gamma, rtol=1e-9, atol=1e-11)
+    M = rng.standard_normal((span.shape[1],) * 2)
+    M = M + M.T
+    np.testing.assert_allclose(
+        here.sensitivities.apply(M), gamma.T @ M.ravel(), rtol=1e-9, atol=1e-11
+    )
+
+
+def test_larger_stacks_reach_small_gaps():
+    problem = three_classes(LARGE)
+    answer = working_set(problem, tol=1e-6)
+    assert answer.status is SolverStatus.OPTIMAL
+    assert problem.certificate(answer.P, answer.w).gap <= 1e-6
+    assert answer.n_svm <= 8
+
+
+def test_a_machine_that_cannot_move_is_left_out_of_a_round():
+    from tessella.solvers.working_set import _movable
+
+    dual = DualProblem.stacked(
+        [DualProblem.classification([1, 1, -1, -1], 1.0), DualProblem.classification([1, -1], 1.0)]
+    )
+    w = np.array([1.0, 0.0, -1.0, 0.0, 0.0, 0.0])
+    # The first machine offers a taker only (w = 0 may rise), the second both.
+    assert _movable(dual, np.array([1, 4, 5]), w).tolist() == [4, 5]
+    assert _movable(dual, np.array([0, 1, 4, 5]), w).tolist() == [0, 1, 4, 5]
+
+
+def test_samples_of_every_class_of_every_machine():
+    from tessella.solvers.working_set import sample_strata
+
+    y = np.where(np.arange(5000) < 3, 1.0, -1.0)  # a rare class
+    dual = DualProblem.stacked(
+        [DualProblem.classification(y, 1.0), DualProblem.regression(np.arange(300.0), 1.0, 0.1)]
+    )
+    rows, stands_for = sample_strata(dual, 200, np.random.default_rng(0))
+    assert (np.diff(rows) > 0).all()
+    assert np.count_nonzero(rows < 3) == 2
+    assert stands_for.sum() == pytest.approx(dual.size)
+    assert len(rows) == pytest.approx(200, abs=4)
+
+
+def test_mismatched_stacks_are_refused():
+    problem = three_classes(20)
+    flat = DualProblem.classification(np.where(problem.dual.linear > 0, 1.0, -1.0), 1.0)
+    with pytest.raises(ValueError, match="3 machines and the SVM has 1"):
+        SaddlePoint(problem.kernels, flat)
