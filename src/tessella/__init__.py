@@ -1,6 +1,6 @@
 """Tessella learns the kernel together with the support vector machine that uses it."""
 
-from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
+from tessella.estimators import ExtrapolationWarning, LearnedKernelSVC, LearnedKernelSVR
 from tessella.features import KernelFeatures
 from tessella.kernels import (
     IntegralKernels,
@@ -13,6 +13,7 @@ from tessella.persistence import load, save
 __version__ = "0.1.0"
 
 __all__ = [
+    "ExtrapolationWarning",
     "IntegralKernels",
     "KernelFeatures",
     "LearnedKernel",

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
+from tessella.features import KernelFeatures
 from tessella.kernels import (
     KernelSet,
     LearnedKernel,
@@ -42,7 +43,7 @@ from tessella.kernels import (
 )
 from tessella.solvers import IterationRecord
 
-__all__ = ["ModelFileError", "load", "read_info", "save"]
+__all__ = ["SKOPS_TRUSTED", "ModelFileError", "load", "read_info", "save"]
 
 FORMAT = "tessella-model"
 FORMAT_VERSION = 1
@@ -57,6 +58,15 @@ _CLASSES: dict[str, type[Any]] = {
     "polynomial": PolynomialKernels,
 }
 _TAGS = {cls: tag for tag, cls in _CLASSES.items()}
+_OTHER_DATA = (IterationRecord, KernelFeatures)
+
+#: The classes of this library in a fitted model, for ``skops.io.load(file, trusted=SKOPS_TRUSTED)``.
+#: skops trusts those of scikit-learn by itself; models hold no others, and none of these runs code
+#: when it is loaded.
+SKOPS_TRUSTED: tuple[str, ...] = tuple(
+    f"{cls.__module__}.{cls.__qualname__}"
+    for cls in (*_ESTIMATORS.values(), *_CLASSES.values(), *_OTHER_DATA)
+)
 _NEEDED = ("kernel_", "support_vectors_", "dual_coef_", "intercept_", "n_features_in_")
 
 Arrays = dict[str, NDArray[Any]]
@@ -441,6 +451,7 @@ def _check_fitted_parts(model: Any) -> None:
         kernel.P.shape != (side, side)
         or kernel.box.n_features_in != model.n_features_in_
         or model.support_vectors_.shape != (count, model.n_features_in_)
+        or model._sample_rows.shape[1:] != (model.n_features_in_,)
         or model.dual_coef_.shape != (1, count)
         or model.intercept_.shape != (1,)
     ):

@@ -211,8 +211,15 @@ def test_shares_are_shares(case):
 # ---- what it takes
 
 
-def test_support_vectors_by_default(case):
+def test_own_rows_by_default(case):
     model, _, _ = case
+    for function in (feature_relevance, interaction_relevance):
+        np.testing.assert_array_equal(function(model), function(model, model._sample_rows))
+
+
+def test_support_vectors_when_nothing_else_was_kept(regression):
+    _, X, y = regression
+    model = SVC().fit(X[:60], y[:60] > np.sort(y)[300])
     for function in (feature_relevance, interaction_relevance):
         np.testing.assert_array_equal(function(model), function(model, model.support_vectors_))
 

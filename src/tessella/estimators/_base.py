@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from copy import deepcopy
 from numbers import Integral, Real
@@ -14,7 +15,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from tessella.backend import limit_blas, require_memory
+from tessella.estimators._outside import OutsideCount, count_outside, warn_outside
+from tessella.estimators._relevance import RelevanceMixin
 from tessella.estimators._training_set import TrainingSet
+from tessella.inspection._names import feature_names
 from tessella.kernels import (
     KernelSet,
     LearnedKernel,
@@ -40,7 +44,7 @@ FloatArray = NDArray[np.float64]
 _PRECISIONS = ("float64", "float32")
 
 
-class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
+class BaseLearnedKernel(RelevanceMixin, BaseEstimator):  # type: ignore[misc]
     """Shared by :class:`LearnedKernelSVC` and :class:`LearnedKernelSVR`; not for direct use."""
 
     kernels: Any
@@ -53,6 +57,7 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
     time_limit: float | None
     precision: str
     warm_start: bool
+    warn_outside: bool
     verbose: int
     n_jobs: int | None
 
@@ -194,6 +199,7 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
         self.solver_ = result.solver
         self._n_rows = n_given
         self._target_scale = target_scale
+        self._keep_sample(rows)
         if result.status is not SolverStatus.OPTIMAL:
             warnings.warn(_shortfall(result, self.tol), ConvergenceWarning, stacklevel=4)
 
@@ -203,12 +209,54 @@ class BaseLearnedKernel(BaseEstimator):  # type: ignore[misc]
         """``f(x)`` for the rows of X."""
         check_is_fitted(self, "kernel_")
         X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        if self.warn_outside:
+            warn_outside(self._count_outside(X), stacklevel=3)  # of predict's caller
         with limit_blas():
             scores = self.kernel_.scores(
                 X, self.support_vectors_, self.dual_coef_[0], n_jobs=self.n_jobs
             )
         result: FloatArray = scores + self.intercept_[0]
         return result
+
+    def count_outside(self, X: Any) -> OutsideCount:
+        """Count the rows outside the range of the training data, where predictions extrapolate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the units of the training data.
+
+        Returns
+        -------
+        OutsideCount
+            Numbers of rows, in all and by feature, and the rule that the kernel follows there;
+            as text, a sentence that says all of it.
+        """
+        check_is_fitted(self, "kernel_")
+        return self._count_outside(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _count_outside(self, X: FloatArray) -> OutsideCount:
+        return count_outside(self.kernel_, X, feature_names(self, X.shape[1]))
+
+    # -------------------------------------------------------------------------------- keeping
+
+    def save(self, path: str | os.PathLike[str], *, metadata: dict[str, Any] | None = None) -> None:
+        """Write the fitted model to one file of arrays and JSON.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write, by convention with the suffix ``.tsl``; :func:`tessella.load` reads it.
+        metadata : dict, optional
+            Anything that JSON can hold, to be stored beside the model.
+
+        See Also
+        --------
+        tessella.save : The same as a function, with what it raises.
+        """
+        from tessella.persistence import save  # not above: that module imports the estimators
+
+        save(self, path, metadata=metadata)
 
 
 def require_positive(name: str, value: Any, *, or_zero: bool = False) -> None:

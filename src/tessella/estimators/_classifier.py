@@ -52,6 +52,10 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         Multipliers of `C` by class, as in :class:`sklearn.svm.SVC`.
     warm_start : bool, default=False
         Start from the kernel (and, for the same rows, the dual vector) of the previous fit.
+    warn_outside : bool, default=False
+        Whether to warn (:class:`ExtrapolationWarning`) when rows to predict lie outside the range
+        of the training data, with their number, the features and what the kernel does there.
+        :meth:`count_outside` gives the same at any time.
     verbose : int, default=0
         Print a line per iteration.
     n_jobs : int, default=None
@@ -82,6 +86,14 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         Bounds, steps and times of each iteration.
     status_, solver_ : str
         Why the solver stopped, and which one it was.
+    feature_relevance_ : ndarray of shape (n_features_in_,)
+        Share of the variance of the learned function that involves each feature, between 0 and 1;
+        see :func:`tessella.inspection.feature_relevance` for the formula. Computed when first
+        read, on at most 256 representative training rows, which the model keeps for this.
+    interaction_relevance_ : ndarray of shape (n_features_in_, n_features_in_)
+        Share that needs both features of a pair; see
+        :func:`tessella.inspection.interaction_relevance`. Computed when first read. NaN for pairs
+        outside the 12 features of largest relevance.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -123,6 +135,7 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         precision: str = "float64",
         class_weight: Any = None,
         warm_start: bool = False,
+        warn_outside: bool = False,
         verbose: int = 0,
         n_jobs: int | None = None,
     ) -> None:
@@ -137,6 +150,7 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         self.precision = precision
         self.class_weight = class_weight
         self.warm_start = warm_start
+        self.warn_outside = warn_outside
         self.verbose = verbose
         self.n_jobs = n_jobs
 

@@ -64,8 +64,9 @@ def feature_relevance(
         f is its ``decision_function`` if it has one, otherwise its ``predict``. With several
         outputs, variances are summed over them.
     X : array-like of shape (n_samples, n_features), optional
-        The data to look at, best the training data. By default the support vectors of the
-        estimator, which may be an unrepresentative part of it.
+        The data to look at, best the training data. By default the rows that the estimator kept
+        of it (``LearnedKernelSVC`` and ``LearnedKernelSVR`` keep at most 256), or its support
+        vectors, which may be an unrepresentative part of the data.
     kind : {"total", "main"}, default="total"
         Which share.
     max_rows, max_levels : int, default=256 and 16
@@ -228,8 +229,13 @@ class _Function:
         for name, value in (("max_rows", max_rows), ("max_levels", max_levels)):
             if value < 2:
                 raise ValueError(f"{name}={value!r} must be at least 2.")
-        rows = self._estimator.support_vectors_ if X is None else self._validated(X)
+        rows = self._own_rows() if X is None else self._validated(X)
         return self._spread(rows, max_rows), [quantile_levels(x, max_levels) for x in rows.T]
+
+    def _own_rows(self) -> FloatArray:
+        kept = getattr(self._estimator, "_sample_rows", None)
+        rows: FloatArray = self._estimator.support_vectors_ if kept is None else kept
+        return rows
 
     def _validated(self, X: Any) -> FloatArray:
         rows: FloatArray = validate_data(self._estimator, X, dtype=np.float64, reset=False)

@@ -155,6 +155,16 @@ class KernelSet(ABC):
         """Whether bindings offer a product form, so that solvers need no whole kernel matrix."""
         return False
 
+    @property
+    def margin(self) -> float:
+        """How far around the unit cube of the training data the kernels have one formula."""
+        return np.inf
+
+    @property
+    def outside_rule(self) -> str:
+        """What the kernels do beyond that margin, as a clause."""
+        return "the kernel is given by the same formula"
+
     @abstractmethod
     def count_params(self, n_features: int) -> int:
         """Side of P for data with `n_features` columns."""

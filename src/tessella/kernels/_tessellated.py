@@ -95,6 +95,21 @@ class TessellatedKernels(KernelSet):
         """With powers of x alone: one max-product matrix, not one for each power of z."""
         return self.monomials == "x"
 
+    @property
+    def margin(self) -> float:
+        """That of the integration box."""
+        return float(self.delta)
+
+    @property
+    def outside_rule(self) -> str:
+        """By `out_of_box`."""
+        rule = {
+            "extrapolate": f"the kernel goes on as a polynomial of degree {self.degree}",
+            "clip": "points are moved to the edge, so the kernel stays constant",
+            "error": "the kernel refuses points",
+        }[self.out_of_box]
+        return f"{rule} (out_of_box={self.out_of_box!r})"
+
     def count_params(self, n_features: int) -> int:
         """Side of P."""
         variables = n_features if self.monomials == "x" else 2 * n_features

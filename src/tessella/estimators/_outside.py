@@ -1,0 +1,112 @@
+"""Rows outside the range of the training data: how many, where, and what the kernel does there."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.kernels import LearnedKernel
+
+FloatArray = NDArray[np.float64]
+
+_NAMED_FEATURES = 3  # in a message
+
+
+class ExtrapolationWarning(UserWarning):
+    """Rows to predict lie outside the range of the training data."""
+
+
+@dataclass(frozen=True)
+class OutsideCount:
+    """How many rows lie outside the training box, the range of each feature in training.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows looked at.
+    n_outside : int
+        Rows with at least one feature below its least or above its largest training value.
+    n_beyond : int
+        Those of them beyond the margin around the training box within which the kernel is
+        defined as in training; zero for kernels without such a margin.
+    per_feature : ndarray of shape (n_features,)
+        Rows that are outside in each feature; zero for features that were constant in training,
+        which the kernel does not see.
+    furthest : ndarray of shape (n_features,)
+        Largest distance from the training range, in lengths of that range.
+    feature_names : tuple of str
+        Names of the features, or x0, x1, and so on.
+    rule : str
+        What the kernel does there.
+    """
+
+    n_rows: int
+    n_outside: int
+    n_beyond: int
+    per_feature: NDArray[np.intp]
+    furthest: FloatArray
+    feature_names: tuple[str, ...]
+    rule: str
+
+    def __str__(self) -> str:
+        if not self.n_outside:
+            return f"All {self.n_rows} rows lie within the range of the training data."
+        return (
+            f"{self.n_outside} of {self.n_rows} rows lie outside the range of the training data, "
+            f"mostly in {self._worst_features()}. {self.rule}"
+        )
+
+    def _worst_features(self) -> str:
+        order = np.argsort(-self.per_feature, kind="stable")[:_NAMED_FEATURES]
+        return ", ".join(
+            f"{self.feature_names[j]!r} ({_rows(self.per_feature[j])}, by up to "
+            f"{self.furthest[j]:.2g} times its range)"
+            for j in order
+            if self.per_feature[j]
+        )
+
+
+def count_outside(kernel: LearnedKernel, X: FloatArray, names: list[str]) -> OutsideCount:
+    """Count the rows of X outside the training box of a kernel."""
+    unit = kernel.box.apply(X)
+    excess = np.maximum(np.maximum(-unit, unit - 1.0), 0.0)
+    outside = excess > 0
+    margin = kernel.kernels.margin
+    n_beyond = int((excess > margin).any(axis=1).sum())
+    per_feature = np.zeros(len(names), dtype=np.intp)
+    per_feature[kernel.box.kept] = outside.sum(axis=0)
+    furthest = np.zeros(len(names))
+    furthest[kernel.box.kept] = excess.max(axis=0, initial=0.0)
+    return OutsideCount(
+        n_rows=len(X),
+        n_outside=int(outside.any(axis=1).sum()),
+        n_beyond=n_beyond,
+        per_feature=per_feature,
+        furthest=furthest,
+        feature_names=tuple(names),
+        rule=_rule(kernel, n_beyond),
+    )
+
+
+def warn_outside(counted: OutsideCount, *, stacklevel: int) -> None:
+    """Say so if there are any."""
+    if counted.n_outside:
+        warnings.warn(str(counted), ExtrapolationWarning, stacklevel=stacklevel + 1)
+
+
+def _rule(kernel: LearnedKernel, n_beyond: int) -> str:
+    margin, rule = kernel.kernels.margin, kernel.kernels.outside_rule
+    if margin == np.inf:
+        return f"There {rule}."
+    where = f"beyond {margin:g} times that range"
+    if not n_beyond:
+        return f"None is {where}, the margin within which the kernel is as in training."
+    return f"{_rows(n_beyond)} of them {'is' if n_beyond == 1 else 'are'} {where}, where {rule}."
+
+
+def _rows(count: Any) -> str:
+    return "1 row" if count == 1 else f"{count} rows"

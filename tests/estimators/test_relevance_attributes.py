@@ -1,0 +1,161 @@
+"""Relevance as fitted attributes: right on known data, lazy, kept and forgotten in time."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.inspection import permutation_importance
+
+import tessella.estimators._relevance as lazy
+from tessella import LearnedKernelSVC, LearnedKernelSVR
+from tessella.estimators._relevance import representative_rows
+from tessella.estimators._training_set import TrainingSet
+from tessella.inspection import feature_relevance, interaction_relevance
+
+EFFECTS = (64 / 144, 64 / 144, 2.25 / 12, 0.0, 0.0)  # of the features below, by their variance
+
+
+def known(n_samples=500):
+    """A product of the first two features and a multiple of the third; the others do nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.random((n_samples, 5))
+    y = 8 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5) + 1.5 * X[:, 2]
+    return X, y + 0.05 * rng.standard_normal(n_samples)
+
+
+@pytest.fixture(scope="module")
+def regression():
+    X, y = known()
+    return LearnedKernelSVR().fit(X, y), X, y
+
+
+@pytest.fixture(scope="module")
+def classification():
+    X, y = known()
+    labels = y > np.median(y)
+    return LearnedKernelSVC().fit(X, labels), X, labels
+
+
+@pytest.fixture(params=["regression", "classification"])
+def learned(request):
+    return request.getfixturevalue(request.param)
+
+
+# ---- what they say
+
+
+def test_true_shares_are_found(regression):
+    model, _, _ = regression
+    truth = np.array(EFFECTS) / (EFFECTS[0] + EFFECTS[2])
+    np.testing.assert_allclose(model.feature_relevance_, truth, atol=0.1)
+    assert model.feature_relevance_[3:].max() < 0.02
+
+
+def test_pair_that_acts_together_is_found(learned):
+    pairs = learned[0].interaction_relevance_
+    np.testing.assert_array_equal(pairs, pairs.T)
+    others = np.sort(pairs[np.triu_indices(5, 1)])[:-1]
+    assert pairs[0, 1] > 10 * others.max()
+
+
+def test_permutation_importance_gives_the_same_ranking(learned):
+    model, X, y = learned
+    importance = permutation_importance(model, X, y, n_repeats=5, random_state=0).importances_mean
+    relevance = model.feature_relevance_
+    assert importance[3:].max() < 0.1 * importance[:3].min()
+    assert relevance[3:].max() < 0.1 * relevance[:3].min()
+    if y.dtype == float:  # a decision function need not weigh features as y does
+        assert importance[2] < importance[:2].min()
+        assert relevance[2] < relevance[:2].min()
+
+
+def test_they_are_the_functions_on_the_rows_kept(learned):
+    model, X, _ = learned
+    rows = model._sample_rows
+    assert rows.shape == (256, 5)
+    assert {row.tobytes() for row in rows} <= {row.tobytes() for row in X}
+    np.testing.assert_array_equal(model.feature_relevance_, feature_relevance(model, rows))
+    np.testing.assert_array_equal(model.interaction_relevance_, interaction_relevance(model, rows))
+    # A sample stands for all rows.
+    np.testing.assert_allclose(model.feature_relevance_, feature_relevance(model, X), atol=0.04)
+
+
+# ---- when they are computed
+
+
+def test_nothing_is_computed_before_it_is_read(case, monkeypatch):
+    def forbidden(model):
+        raise AssertionError("too early")
+
+    monkeypatch.setattr(lazy, "feature_relevance", forbidden)
+    monkeypatch.setattr(lazy, "interaction_relevance", forbidden)
+    model, X, y = case
+    model = clone(model).fit(X, y)
+    model.predict(X)
+    pickle.loads(pickle.dumps(model))
+    model._repr_html_()  # a notebook reads the attributes that dir() lists
+    assert "feature_relevance_" not in dir(model)
+    with pytest.raises(AssertionError, match="too early"):
+        _ = model.feature_relevance_
+
+
+def test_computed_once_and_again_after_another_fit(case):
+    model, X, y = case
+    model = clone(model).fit(X, y)
+    first = model.feature_relevance_, model.interaction_relevance_
+    assert model.feature_relevance_ is first[0]
+    assert "interaction_relevance_" in dir(model)
+    model.fit(X[:, ::-1], y)
+    np.testing.assert_allclose(model.feature_relevance_, first[0][::-1], atol=0.05)
+    assert model.feature_relevance_ is not first[0]
+
+
+def test_not_fitted(case):
+    model = clone(case[0])
+    assert not hasattr(model, "feature_relevance_")
+    for name in ("feature_relevance_", "interaction_relevance_"):
+        with pytest.raises(NotFittedError):
+            getattr(model, name)
+
+
+# ---- the rows kept
+
+
+def training_set(X, y, weight):
+    return TrainingSet.build(X, y, np.asarray(weight, dtype=float))
+
+
+def test_few_rows_are_all_kept():
+    X, y = known(40)
+    rows = representative_rows(training_set(X, y, np.ones(40)), 256)
+    assert sorted(map(tuple, rows)) == sorted(map(tuple, X))
+
+
+def test_weights_are_copies_and_order_does_not_matter():
+    X, y = known(300)
+    rng = np.random.default_rng(1)
+    weight = rng.integers(0, 4, 300)
+    weighted = representative_rows(training_set(X, y, weight), 64)
+    many = np.repeat(np.arange(300), weight)
+    rng.shuffle(many)
+    copied = representative_rows(training_set(X[many], y[many], np.ones(len(many))), 64)
+    np.testing.assert_array_equal(weighted, copied)
+
+
+def test_weights_decide_how_often_a_row_comes():
+    X, y = known(4)
+    rows = representative_rows(training_set(X, y, [1, 2, 4, 1]), 80)
+    counts = [int((rows == x).all(axis=1).sum()) for x in X]
+    assert counts == [10, 20, 40, 10]
+
+
+def test_units_do_not_matter_to_which_rows_are_kept():
+    X, y = known(500)
+    scale, offset = np.array([1.0, 1e3, 1e-3, 7.0, 2.0]), np.array([0.0, 5.0, -1.0, 0.0, 3.0])
+    plain = representative_rows(training_set(X, y, np.ones(500)), 50)
+    moved = representative_rows(training_set(X * scale + offset, 3 * y - 8, np.ones(500)), 50)
+    np.testing.assert_allclose(moved, plain * scale + offset)
