@@ -9,6 +9,7 @@ from tessella.kernels import (
     TessellatedKernels,
 )
 from tessella.persistence import load, save
+from tessella.tabular import make_tabular_pipeline
 
 __version__ = "0.1.0"
 
@@ -22,5 +23,6 @@ __all__ = [
     "PolynomialKernels",
     "TessellatedKernels",
     "load",
+    "make_tabular_pipeline",
     "save",
 ]

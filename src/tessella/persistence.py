@@ -42,6 +42,7 @@ from tessella.kernels import (
     UnitBox,
 )
 from tessella.solvers import IterationRecord
+from tessella.tabular import TabularEncoder
 
 __all__ = ["SKOPS_TRUSTED", "ModelFileError", "load", "read_info", "save"]
 
@@ -58,15 +59,14 @@ _CLASSES: dict[str, type[Any]] = {
     "polynomial": PolynomialKernels,
 }
 _TAGS = {cls: tag for tag, cls in _CLASSES.items()}
-_OTHER_DATA = (IterationRecord, KernelFeatures)
+_OTHER_DATA = (IterationRecord, KernelFeatures, TabularEncoder)
 
-#: The classes of this library in a fitted model, for ``skops.io.load(file, trusted=SKOPS_TRUSTED)``.
-#: skops trusts those of scikit-learn by itself; models hold no others, and none of these runs code
-#: when it is loaded.
-SKOPS_TRUSTED: tuple[str, ...] = tuple(
+#: The classes of this library in a fitted model: ``skops.io.load(file, trusted=SKOPS_TRUSTED)``.
+#: Models hold no others but those skops trusts itself, and none runs code when it is loaded.
+SKOPS_TRUSTED: list[str] = [
     f"{cls.__module__}.{cls.__qualname__}"
     for cls in (*_ESTIMATORS.values(), *_CLASSES.values(), *_OTHER_DATA)
-)
+]
 _NEEDED = ("kernel_", "support_vectors_", "dual_coef_", "intercept_", "n_features_in_")
 
 Arrays = dict[str, NDArray[Any]]

@@ -50,7 +50,7 @@ def by_memory_map(model, folder):
 
 def by_skops(model, folder):
     skops.io.dump(model, folder / "model.skops")
-    return skops.io.load(folder / "model.skops", trusted=list(SKOPS_TRUSTED))
+    return skops.io.load(folder / "model.skops", trusted=SKOPS_TRUSTED)
 
 
 def by_model_file(model, folder):
@@ -109,7 +109,7 @@ def test_skops_finds_no_types_but_ours(model):
 
 def test_skops_keeps_kernel_features():
     features = KernelFeatures(MODELS["regression"]().kernel_, n_components=8, random_state=0).fit(X)
-    again = skops.io.loads(skops.io.dumps(features), trusted=list(SKOPS_TRUSTED))
+    again = skops.io.loads(skops.io.dumps(features), trusted=SKOPS_TRUSTED)
     assert same(again.transform(NEW), features.transform(NEW))
 
 
