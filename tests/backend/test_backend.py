@@ -52,7 +52,7 @@ def test_container_limit_counts(monkeypatch, tmp_path):
 def test_import_is_light():
     code = (
         "import sys, tessella; "
-        "heavy = {'matplotlib', 'torch', 'cvxpy', 'dask', 'typer', 'rich'}; "
+        "heavy = {'matplotlib', 'torch', 'cvxpy', 'dask', 'typer', 'rich', 'polars', 'skops'}; "
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from tessella.tabular._columns import (
@@ -198,8 +197,11 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if is_frame(X):
             require_distinct_names(X)
             validate_data(self, X, reset=reset, skip_check_array=True)
-            if not X.shape[0]:
-                raise ValueError("The table has no rows (0 sample(s)); a minimum of 1 is required.")
+            if not all(X.shape):
+                raise ValueError(
+                    f"The table has {X.shape[0]} rows (sample(s)) and {X.shape[1]} columns "
+                    "(feature(s)); a minimum of 1 is required of both."
+                )
             return frame_columns(X, self._declared(list(X.columns)))
         if isinstance(X, list | tuple):  # numpy would make text of numbers beside text
             X = np.array(X, dtype=object)
@@ -227,6 +229,8 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return names
 
     def _new_one_hot(self) -> Any:
+        from sklearn.preprocessing import OneHotEncoder  # loads much more than it is
+
         return OneHotEncoder(
             handle_unknown="infrequent_if_exist",
             max_categories=int(self.max_categories),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
-
-from sklearn.pipeline import Pipeline
+from typing import TYPE_CHECKING, Any
 
 from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 from tessella.tabular._encoder import TabularEncoder
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
 
 _MODELS = {"classifier": LearnedKernelSVC, "regressor": LearnedKernelSVR}
 
@@ -60,6 +61,8 @@ def make_tabular_pipeline(
             f"estimator={estimator!r} must be 'classifier', 'regressor' or an instance of an "
             "estimator."
         )
+    from sklearn.pipeline import Pipeline  # loads much more than it is
+
     encoder = TabularEncoder(
         categorical_features=categorical_features,
         max_categories=max_categories,
