@@ -49,7 +49,7 @@ class Column:
 
 def is_frame(X: Any) -> bool:
     """Whether X has named columns, like the frames of pandas and polars."""
-    return all(hasattr(X, name) for name in ("columns", "dtypes", "shape"))
+    return all(hasattr(X, name) for name in ("shape", "columns", "dtypes"))
 
 
 def require_distinct_names(X: Any) -> None:
