@@ -262,7 +262,6 @@ def test_number_of_threads_on_data_large_enough_to_use_them(task):
     model, X, y = problem(task, 0, rows=2500, features=3)
     model.set_params(tol=1e-4)
     one, two, again = (clone(model).set_params(n_jobs=n).fit(X, y) for n in (1, 2, 2))
-    np.testing.assert_array_equal(two.P_, again.P_)
-    np.testing.assert_array_equal(raw_scores(two, X), raw_scores(again, X))
-    assert two.objective_ == pytest.approx(one.objective_, rel=1e-4)
-    assert_same_function(raw_scores(two, X), raw_scores(one, X), 1e-2)
+    for other in (two, again):  # each entry is summed by one thread, in one order
+        np.testing.assert_array_equal(other.P_, one.P_)
+        np.testing.assert_array_equal(raw_scores(other, X), raw_scores(one, X))

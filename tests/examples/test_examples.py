@@ -46,3 +46,26 @@ def test_relevance(run):
     for true, learned, _ in features:
         assert learned == pytest.approx(true, abs=0.1)
     assert pair[0] > 20 * pair[1]
+
+
+def test_calibrated_probabilities(run):
+    likelier, machine, unsure, mean, brier = run("plot_calibrated_probabilities.py")
+    assert likelier == [1.0]
+    assert 0.9 < machine[0] < 1.0
+    assert unsure[0] < 0.1
+    assert mean[0] == pytest.approx(mean[1], abs=0.02)
+    assert brier[0] < 0.8 * brier[1]
+
+
+def test_prediction_intervals(run):
+    _, single, several = run("plot_prediction_intervals.py")
+    coverage, promise = single
+    assert coverage == pytest.approx(promise, abs=0.08)
+    mean, error = several
+    assert error < 0.02
+    assert mean == pytest.approx(promise, abs=0.02)
+
+
+def test_tabular_pipeline(run):
+    _, complete, gappy, whole_rows, _ = run("plot_tabular_pipeline.py")
+    assert complete[0] > gappy[0] > whole_rows[0] + 0.02
