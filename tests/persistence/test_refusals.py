@@ -211,8 +211,11 @@ def test_array_and_manifest_disagree(model_file):
     refused(model_file, r"version 1\.0")
 
 
-def test_parts_that_do_not_fit_together(model_file):
-    replace_array(model_file, "arrays/intercept_.npy", npy(np.zeros(2)), shape=[2])
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("intercept_", np.zeros(2)), ("_sample_rows", np.zeros((40, 2)))]
+)
+def test_parts_that_do_not_fit_together(model_file, name, wrong):
+    replace_array(model_file, f"arrays/{name}.npy", npy(wrong), shape=list(wrong.shape))
     with pytest.raises(ModelFileError, match="fit together"):
         tessella.load(model_file)
 

@@ -228,6 +228,14 @@ def test_names_are_checked(frame, other):
         encoder.transform(frame(new))
 
 
+def test_array_after_a_frame():
+    table = pd.DataFrame({"code": [1, 2, 1], "x": [1.0, 2.0, 3.0]})
+    encoder = TabularEncoder(categorical_features=["code"], min_frequency=1).fit(table)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        result = encoder.transform(table.to_numpy())
+    np.testing.assert_array_equal(result, encoder.transform(table))
+
+
 def test_number_of_columns_is_checked():
     encoder = TabularEncoder().fit(np.ones((3, 2)))
     with pytest.raises(ValueError, match="X has 3 features, but TabularEncoder is expecting 2"):

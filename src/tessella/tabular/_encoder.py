@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -202,13 +202,14 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     f"The table has {X.shape[0]} rows (sample(s)) and {X.shape[1]} columns "
                     "(feature(s)); a minimum of 1 is required of both."
                 )
-            return frame_columns(X, self._declared(list(X.columns)))
+            return frame_columns(X, self._declared(X.columns) if reset else frozenset())
         if isinstance(X, list | tuple):  # numpy would make text of numbers beside text
             X = np.array(X, dtype=object)
         X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
-        return array_columns(X, self._declared(list(range(X.shape[1]))))
+        return array_columns(X, self._declared(range(X.shape[1])) if reset else frozenset())
 
-    def _declared(self, known: list[Hashable]) -> frozenset[Hashable]:
+    def _declared(self, known: Iterable[Hashable]) -> frozenset[Hashable]:
+        """Columns that a fit has to take as categories; what is encoded later follows the fit."""
         given = self.categorical_features
         if isinstance(given, str):
             raise ValueError(
@@ -218,7 +219,8 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         unknown = sorted(str(name) for name in declared - set(known))
         if unknown:
             raise ValueError(
-                f"categorical_features names {unknown}, which are not among the columns {known}."
+                f"categorical_features names {unknown}, which are not among the columns "
+                f"{list(known)}."
             )
         return declared
 

@@ -36,6 +36,15 @@ def make_tabular_pipeline(
     sklearn.pipeline.Pipeline
         The steps are called "encoder" and "model", so a search varies ``model__C``.
 
+    See Also
+    --------
+    TabularEncoder : What happens to the columns.
+
+    Notes
+    -----
+    After ``pipeline.set_output(transform="pandas")`` (or ``"polars"``) the model knows its
+    features by name, and so do its warnings and the displays of :mod:`tessella.inspection`.
+
     Examples
     --------
     >>> import numpy as np
