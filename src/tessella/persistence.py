@@ -1,37 +1,26 @@
 """Model files: a fitted estimator as plain data, in one file.
 
-A model file is a zip archive, stored without compression, of
-
-- ``manifest.json``: class, parameters and fitted attributes of the estimator, metadata of the
-  caller, and the dtype, shape and SHA-256 of every array;
-- ``manifest.sha256``: the SHA-256 of the manifest;
-- ``arrays/*.npy``: the arrays.
+A model file is an archive of arrays and JSON (:mod:`tessella._archive`) whose manifest holds
+class, parameters and fitted attributes of the estimator, and metadata of the caller.
 
 There is no code in it and none is run by reading it: classes come from the fixed tables below,
 and a value of any other type is refused when the model is saved. JSON writes a float64 with all
-its digits, so a loaded model predicts the same bits. The checksums find accidents and careless
-edits; they are not a signature.
+its digits, so a loaded model predicts the same bits.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import math
 import os
-import uuid
-import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from tessella._archive import ArchiveError, ArchiveFormat, Arrays, ArrayStore, storable
 from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 from tessella.features import KernelFeatures
 from tessella.kernels import (
@@ -46,11 +35,6 @@ from tessella.tabular import TabularEncoder
 
 __all__ = ["SKOPS_TRUSTED", "ModelFileError", "load", "read_info", "save"]
 
-FORMAT = "tessella-model"
-FORMAT_VERSION = 1
-
-_MANIFEST = "manifest.json"
-_DIGEST = "manifest.sha256"
 _ESTIMATORS: dict[str, type[Any]] = {c.__name__: c for c in (LearnedKernelSVC, LearnedKernelSVR)}
 _CLASSES: dict[str, type[Any]] = {
     "kernel": LearnedKernel,
@@ -69,15 +53,25 @@ SKOPS_TRUSTED: list[str] = [
 ]
 _NEEDED = ("kernel_", "support_vectors_", "dual_coef_", "intercept_", "n_features_in_")
 
-Arrays = dict[str, NDArray[Any]]
-
 _TAG = "$type"  # marks what JSON has no notation for
-_ARRAY_KINDS = "biufUS"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes, whenever it is saved
+_NOT_OF_THE_MODEL = ("_skl_callbacks",)  # scikit-learn's callbacks watch a fit, no more
 
 
-class ModelFileError(ValueError):
+class ModelFileError(ArchiveError):
     """A model cannot be written as a model file, or a file cannot be read as one."""
+
+
+_FORMAT = ArchiveFormat(
+    name="tessella-model",
+    version=1,
+    noun="model file",
+    error=ModelFileError,
+    others={
+        "tessella-checkpoint": "this is the checkpoint of a fit, not a model. Fit again with the "
+        "same data and checkpoint=... to go on from it (max_iter=0 gives the model as it is), "
+        "then save that."
+    },
+)
 
 
 def save(
@@ -103,10 +97,7 @@ def save(
     sklearn.exceptions.NotFittedError
         When the model is not fitted.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise ModelFileError(f"{path} exists and is not a regular file.")
-    _write_atomically(target, _to_members(model, {} if metadata is None else metadata))
+    _FORMAT.write(path, *_content(model, {} if metadata is None else metadata))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -127,7 +118,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     ModelFileError
         When the file is not a model file, is damaged, or comes from a newer version.
     """
-    with _model_file(path) as (manifest, arrays):
+    with _FORMAT.reading(path) as (manifest, arrays):
         return _build(manifest, arrays)
 
 
@@ -151,7 +142,7 @@ def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     ModelFileError
         As :func:`load`; checksums are verified here too.
     """
-    with _model_file(path) as (manifest, arrays):
+    with _FORMAT.reading(path) as (manifest, arrays):
         fitted = _decode_named(manifest["fitted"], arrays)
         kernels = fitted["kernel_"].kernels
         lists = (fitted.get("classes_"), fitted.get("feature_names_in_"))
@@ -166,10 +157,8 @@ def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
         }
 
 
-def _to_members(model: Any, metadata: dict[str, Any]) -> dict[str, bytes]:
-    """The files inside the archive, all of them made before the disk is touched."""
-    from tessella import __version__  # not at import time: the package imports this module
-
+def _content(model: Any, metadata: dict[str, Any]) -> tuple[dict[str, Any], ArrayStore]:
+    """Manifest and arrays of a model, all of them made before the disk is touched."""
     name = type(model).__name__
     if type(model) is not _ESTIMATORS.get(name):
         raise ModelFileError(
@@ -178,20 +167,16 @@ def _to_members(model: Any, metadata: dict[str, Any]) -> dict[str, bytes]:
         )
     check_is_fitted(model, _NEEDED)
     params = model.get_params(deep=False)
-    fitted = {key: value for key, value in vars(model).items() if key not in params}
+    left_out = {*params, *_NOT_OF_THE_MODEL}
+    fitted = {key: value for key, value in vars(model).items() if key not in left_out}
     encoder = _Encoder()
-    manifest = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "tessella_version": __version__,
+    content = {
         "estimator": name,
         "params": encoder.named(params),
         "fitted": encoder.named(fitted),
         "metadata": _checked_metadata(metadata),
-        "arrays": encoder.specs,
     }
-    text = json.dumps(manifest, indent=1, allow_nan=False).encode()
-    return {_MANIFEST: text, _DIGEST: _sha256(text).encode(), **encoder.members}
+    return content, encoder.store
 
 
 def _checked_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -214,9 +199,7 @@ class _Encoder:
     """
 
     def __init__(self) -> None:
-        self.members: dict[str, bytes] = {}
-        self.specs: dict[str, dict[str, Any]] = {}
-        self._names: dict[int, str] = {}
+        self.store = ArrayStore()
 
     def named(self, values: dict[str, Any], within: str = "") -> dict[str, Any]:
         """Values by attribute name."""
@@ -232,6 +215,8 @@ class _Encoder:
             return value if math.isfinite(value) else {_TAG: "float", "text": repr(value)}
         if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
             return self._array(value, where)
+        if isinstance(value, os.PathLike):
+            return os.fspath(value)
         return self._container(value, where)
 
     def _container(self, value: Any, where: str) -> Any:
@@ -253,19 +238,9 @@ class _Encoder:
     def _array(self, array: NDArray[Any], where: str) -> dict[str, Any]:
         if array.dtype.kind == "O":
             return _encode_text(array, where)
-        if array.dtype.kind not in _ARRAY_KINDS or array.dtype.type is np.longdouble:
+        if not storable(array.dtype):
             raise _not_data(where, f"an array of dtype {array.dtype}")
-        if id(array) not in self._names:
-            self._names[id(array)] = self._store(array, f"arrays/{where}.npy")
-        return {_TAG: "array", "member": self._names[id(array)]}
-
-    def _store(self, array: NDArray[Any], member: str) -> str:
-        buffer = io.BytesIO()
-        np.lib.format.write_array(buffer, array, version=(1, 0), allow_pickle=False)
-        data = self.members[member] = buffer.getvalue()
-        shape = list(array.shape)
-        self.specs[member] = {"dtype": array.dtype.str, "shape": shape, "sha256": _sha256(data)}
-        return member
+        return {_TAG: "array", "member": self.store.add(array, where)}
 
 
 def _encode_text(array: NDArray[Any], where: str) -> dict[str, Any]:
@@ -282,118 +257,6 @@ def _not_data(where: str, what: str) -> ModelFileError:
         f"'{where}' is {what} and cannot be stored as data in a model file; use pickle or joblib "
         "for this model."
     )
-
-
-def _write_atomically(target: Path, members: dict[str, bytes]) -> None:
-    temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for name, data in members.items():
-                    archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-@contextmanager
-def _model_file(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], Arrays]]:
-    """The verified manifest and arrays of a file; whatever goes wrong is a ModelFileError."""
-    with open(path, "rb") as file:
-        try:
-            yield _read_archive(file)
-        except ModelFileError as error:
-            raise ModelFileError(f"{os.fspath(path)}: {error}") from error
-        except MemoryError:
-            raise
-        except Exception as error:  # zipfile, json and the tables fail in as many ways as bytes
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise ModelFileError(f"{os.fspath(path)}: the file is damaged ({reason}).") from error
-
-
-def _read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
-    head = file.read(4)
-    size = file.seek(0, os.SEEK_END)
-    if not zipfile.is_zipfile(file):
-        truncated = head == b"PK\x03\x04"
-        raise ModelFileError("truncated file." if truncated else "not a Tessella model file.")
-    with zipfile.ZipFile(file) as archive:
-        members = _checked_members(archive, size)
-        manifest = _read_manifest(archive, members)
-        _check_names(set(members), {_MANIFEST, _DIGEST, *manifest["arrays"]})
-        specs = manifest["arrays"].items()
-        return manifest, {
-            name: _read_array(name, archive.read(members[name]), spec) for name, spec in specs
-        }
-
-
-def _checked_members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Members by name, none of which can grow beyond the file when read."""
-    infos = archive.infolist()
-    members = {info.filename: info for info in infos}
-    if _MANIFEST not in members:
-        raise ModelFileError(f"not a Tessella model file: the archive has no {_MANIFEST}.")
-    if len(members) < len(infos):
-        raise ModelFileError("two members of the archive have the same name.")
-    for info in infos:
-        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-            raise ModelFileError(f"{info.filename} is compressed, and model files never are.")
-    if sum(info.file_size for info in infos) > size:
-        raise ModelFileError("the members claim more bytes than the file has.")
-    return members
-
-
-def _read_manifest(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> dict[str, Any]:
-    text = archive.read(members[_MANIFEST])
-    if _DIGEST in members and archive.read(members[_DIGEST]).decode() != _sha256(text):
-        raise ModelFileError(f"the checksum of {_MANIFEST} is wrong: the file was changed.")
-    manifest = json.loads(text)
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ModelFileError(f"not a Tessella model file: {_MANIFEST} has another format.")
-    version = manifest["format_version"]
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ModelFileError(f"the format version {version!r} does not exist.")
-    if version > FORMAT_VERSION:
-        raise ModelFileError(
-            f"written by Tessella {manifest.get('tessella_version')}, format {version}; this "
-            f"version reads up to {FORMAT_VERSION}: upgrade Tessella."
-        )
-    return manifest
-
-
-def _check_names(present: set[str], expected: set[str]) -> None:
-    if expected - present:
-        raise ModelFileError(f"the member {min(expected - present)} is missing.")
-    if present - expected:
-        raise ModelFileError(f"the member {min(present - expected)} does not belong there.")
-
-
-def _read_array(name: str, data: bytes, spec: dict[str, Any]) -> NDArray[Any]:
-    """The array of a member; nothing is allocated before its header proved to be true."""
-    if _sha256(data) != spec["sha256"]:
-        raise ModelFileError(f"the checksum of {name} is wrong: the file was changed.")
-    stream = io.BytesIO(data)
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise ModelFileError(f"{name} is not an array of version 1.0.")
-    shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(stream)
-    if dtype.kind not in _ARRAY_KINDS or not dtype.itemsize:
-        raise ModelFileError(f"{name} has dtype {dtype}, which model files never hold.")
-    if dtype.str != spec["dtype"] or list(shape) != spec["shape"]:
-        raise ModelFileError(f"{name} is not of the dtype and shape in the manifest.")
-    start = stream.tell()
-    if min(shape, default=0) < 0 or len(data) - start != math.prod(shape) * dtype.itemsize:
-        raise ModelFileError(f"{name} has not as many bytes as its shape says.")
-    if start == len(data):
-        return np.empty(shape, dtype)
-    array = np.frombuffer(data, dtype, offset=start).copy()
-    return array.reshape(shape[::-1]).T if fortran_order else array.reshape(shape)
 
 
 def _decode_named(values: dict[str, Any], arrays: Arrays) -> dict[str, Any]:

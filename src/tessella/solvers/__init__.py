@@ -36,6 +36,7 @@ boston          506    28    3            18     -            766    428
 ==============  =====  ====  ===========  =====  ===========  =====  ======
 """
 
+from tessella.solvers._monitor import Monitor, Monitors
 from tessella.solvers._progress import TablePrinter
 from tessella.solvers._registry import SOLVERS, check_solver, choose_solver, working_memory
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
@@ -49,6 +50,8 @@ from tessella.solvers.working_set import working_set
 __all__ = [
     "SOLVERS",
     "IterationRecord",
+    "Monitor",
+    "Monitors",
     "SolverResult",
     "SolverStatus",
     "TablePrinter",

@@ -20,6 +20,9 @@ class SolverStatus(Enum):
     MAX_ITER = "iteration limit"
     TIME_LIMIT = "time limit"
     INTERRUPTED = "interrupted"
+    VALIDATION = "validation score"
+    CALLBACK = "stopped by a callback"
+    OUT_OF_MEMORY = "out of memory"
     STALLED = "no further progress in double precision"
 
 
@@ -80,6 +83,8 @@ class SolverResult:
         Outer iterations and SVM solves.
     history : tuple of IterationRecord
         One record per iteration, the starting point included.
+    w_bound : ndarray of shape (m,)
+        Feasible dual vector that proves `bound`.
     """
 
     solver: str
@@ -92,6 +97,7 @@ class SolverResult:
     n_iter: int
     n_svm: int
     history: tuple[IterationRecord, ...]
+    w_bound: FloatArray
 
     @property
     def gap(self) -> float:

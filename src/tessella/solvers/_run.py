@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from tessella.backend import KernelOnDemand
 from tessella.problems import Certificate, DualPoint, SaddlePoint
+from tessella.solvers._monitor import Callback, as_monitor
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
 from tessella.svm import DualProblem, DualStatus, relative_gap, solve_dual
 
 FloatArray = NDArray[np.float64]
-Callback = Callable[[IterationRecord], None]
 
 
 class StopRun(Exception):  # noqa: N818 - the end of a run is not an error
@@ -68,11 +68,23 @@ class Run:
         self._start = time.monotonic()
         self._deadline = None if time_limit is None else self._start + time_limit
         self._n_jobs = n_jobs
-        self._callback = callback
+        self._monitor = as_monitor(callback)
         self._history: list[IterationRecord] = []
         self._n_svm = self._svm_iter = self._n_newton = 0
         self._best: tuple[FloatArray, FloatArray, Certificate] | None = None
         self._bound = -np.inf
+        self._bound_w: FloatArray | None = None
+
+    def begin(self) -> None:
+        """Certify what is known from an earlier run; with no iterations allowed, that is all."""
+        for P, w in self._monitor.known():
+            self._keep(P, self.problem.at(w))
+        if self.has_answer and self._max_iter == 0:
+            raise StopRun(SolverStatus.MAX_ITER)
+
+    def phase(self, text: str) -> None:
+        """Tell what comes next, for whoever is watching."""
+        self._monitor.phase(text)
 
     @property
     def has_answer(self) -> bool:
@@ -106,6 +118,7 @@ class Run:
 
         K is the matrix of the whole problem, or gives that of one machine after the other.
         """
+        self.phase(f"SVM {self._n_svm + 1} on {self.problem.dual.size} rows")
         answer, stopped = self._solve_machines(K, self.problem.dual, w0, tol)
         if stopped is not None:
             if not self.has_answer:  # an inexact SVM still proves bounds: better than nothing
@@ -153,11 +166,22 @@ class Run:
     def record_point(self, P: FloatArray, point: DualPoint, step: float) -> DualPoint:
         """The same for a dual vector whose moments are known already."""
         self._keep(P, point)
-        assert self._best is not None
+        entry = self._add_record(step)
+        reason = self._monitor.record(entry, lambda: self.finish(SolverStatus.INTERRUPTED))
+        if self.gap <= self.tol:
+            raise StopRun(SolverStatus.OPTIMAL)
+        if reason is not None:
+            raise StopRun(reason)
+        if entry.iteration >= self._max_iter:
+            raise StopRun(SolverStatus.MAX_ITER)
+        self.check_time()
+        return point
+
+    def _add_record(self, step: float) -> IterationRecord:
         entry = IterationRecord(
             iteration=len(self._history),
             time=time.monotonic() - self._start,
-            value=self._best[2].upper,
+            value=self.value,
             bound=self._bound,
             gap=self.gap,
             step=step,
@@ -166,14 +190,7 @@ class Run:
             n_newton=self._n_newton,
         )
         self._history.append(entry)
-        if self._callback is not None:
-            self._callback(entry)
-        if self.gap <= self.tol:
-            raise StopRun(SolverStatus.OPTIMAL)
-        if entry.iteration >= self._max_iter:
-            raise StopRun(SolverStatus.MAX_ITER)
-        self.check_time()
-        return point
+        return entry
 
     def count_newton(self, steps: int = 1) -> None:
         """Count Newton steps of the joint method."""
@@ -199,13 +216,18 @@ class Run:
         met = relative_gap(certificate.upper, bound) <= self.tol or self.gap > self.tol
         if not (met and certificate.upper <= self._best[2].upper + slack):
             return False
-        self._bound = bound
+        self.raise_bound(point)
         self._best = (P.copy(), point.w.copy(), certificate)
         return True
 
+    def raise_bound(self, point: DualPoint) -> None:
+        """Keep the lower bound of a dual vector, if it is the best one."""
+        if point.lower > self._bound:
+            self._bound, self._bound_w = point.lower, point.w.copy()
+
     def _keep(self, P: FloatArray, point: DualPoint) -> None:
         certificate = point.certificate(P)
-        self._bound = max(self._bound, certificate.lower)
+        self.raise_bound(point)
         if self._best is None or certificate.upper < self._best[2].upper:
             self._best = (P.copy(), point.w.copy(), certificate)
 
@@ -213,6 +235,8 @@ class Run:
         """The best certified pair."""
         assert self._best is not None
         P, w, certificate = self._best
+        if not self._history:  # stopped before the first iterate: the answer is still on record
+            self._add_record(0.0)
         return SolverResult(
             solver=self._name,
             status=status,
@@ -224,6 +248,7 @@ class Run:
             n_iter=max(0, len(self._history) - 1),
             n_svm=self._n_svm,
             history=tuple(self._history),
+            w_bound=w if self._bound_w is None else self._bound_w,
         )
 
 
@@ -237,11 +262,13 @@ def _blocks(K: NDArray[Any], dual: DualProblem) -> Iterator[NDArray[Any]]:
 
 
 def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:
-    """Execute a solver's `body` and return its best answer, also after Ctrl-C.
+    """Execute a solver's `body` and return its best answer, also after Ctrl-C or without memory.
 
-    A KeyboardInterrupt before the first certified pair is passed on: there is nothing to keep.
+    A KeyboardInterrupt or MemoryError before the first certified pair is passed on: there is
+    nothing to keep.
     """
     try:
+        run.begin()
         status = body(run)
     except StopRun as stop:
         status = stop.status
@@ -249,6 +276,10 @@ def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:
         if not run.has_answer:
             raise
         status = SolverStatus.INTERRUPTED
+    except MemoryError:
+        if not run.has_answer:
+            raise
+        status = SolverStatus.OUT_OF_MEMORY
     if status is SolverStatus.INTERRUPTED and not run.has_answer:
         raise KeyboardInterrupt
     return run.finish(status)

@@ -94,7 +94,7 @@ def sdp(
     P = problem.parameters.checked(P0)
     clarabel = _clarabel()
     _refuse_large(problem.kernels, max_rows)
-    run = _BoundedRun(
+    run = Run(
         "sdp",
         problem,
         tol=tol,
@@ -147,15 +147,7 @@ def _clarabel() -> Any:
         ) from error
 
 
-class _BoundedRun(Run):
-    """A run whose lower bound may come from a w that belongs to no recorded pair."""
-
-    def add_bound(self, w: FloatArray) -> None:
-        """Use the lower bound that w proves, made feasible, if it is the best."""
-        self._bound = max(self._bound, self.problem.at(w).lower)
-
-
-def _solve(run: _BoundedRun, clarabel: Any, max_iter: int, deadline: float | None) -> SolverStatus:
+def _solve(run: Run, clarabel: Any, max_iter: int, deadline: float | None) -> SolverStatus:
     problem = run.problem
     program = _Program(problem.kernels, problem.dual)
     settings = clarabel.DefaultSettings()
@@ -165,6 +157,7 @@ def _solve(run: _BoundedRun, clarabel: Any, max_iter: int, deadline: float | Non
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = accuracy
     if deadline is not None:
         settings.time_limit = max(0.0, deadline - time.monotonic())
+    run.phase("semidefinite program by Clarabel")
     answer = program.solve(clarabel, settings)
     if not (np.isfinite(answer.x).all() and np.isfinite(answer.z).all()):
         return SolverStatus.STALLED  # a numerical failure: the starting pair is all there is
@@ -172,7 +165,7 @@ def _solve(run: _BoundedRun, clarabel: Any, max_iter: int, deadline: float | Non
     multipliers = program.dual_vector(answer.z)
     # An error δ of the value is one of √δ in P, and the SVM's w feels it to first order where
     # the top eigenvalue of D is double: the bound is better proved by Clarabel's own w.
-    run.add_bound(multipliers)
+    run.raise_bound(problem.at(multipliers))
     K = problem.kernels.gram(P, centred=True)
     w = run.svm(K, P, multipliers, max(1e-12, min(_SVM_TOL, 0.1 * run.tol))).w
     run.record(P, w, step=1.0)

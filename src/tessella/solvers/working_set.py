@@ -155,6 +155,7 @@ class _WorkingSet:
         if 2 * count >= m or not self._dual.kappa_rises():
             return centre
         rows, weight = sample_strata(self._dual, count, self._rng)
+        self._run.phase(f"first kernel from {len(rows)} rows")
         sample = SaddlePoint(
             self._problem.kernels.restrict(rows), self._dual.restrict(rows, weight)
         )
@@ -187,7 +188,7 @@ class _WorkingSet:
         try:
             return self._iterate()
         except StopRun as stop:
-            if stop.status is SolverStatus.OPTIMAL:
+            if stop.status in (SolverStatus.OPTIMAL, SolverStatus.VALIDATION):
                 with suppress(StopRun):  # out of time for zeros: the pair is optimal without them
                     self._sparsify()
             return stop.status
@@ -261,6 +262,7 @@ class _WorkingSet:
     def _joint_step(self, svm: SvmAnswer) -> FloatArray:
         """The saddle point over P and the working set; moves P and w there."""
         rows = self._choose_rows(svm)
+        self._run.phase(f"kernel and machine together on {len(rows)} rows")
         tol = max(0.03 * self._run.tol, min(1e-3, 0.01 * self._run.gap))
         span = self._choose_span()
         restricted = RestrictedProblem(self._problem, rows, svm.w, span)

@@ -1,0 +1,241 @@
+"""Files of arrays and JSON in one archive, checked when read and written all or nothing.
+
+An archive is a zip file, stored without compression, of
+
+- ``manifest.json``: what the file says, and the dtype, shape and SHA-256 of every array;
+- ``manifest.sha256``: the SHA-256 of the manifest;
+- ``arrays/*.npy``: the arrays.
+
+There is no code in it and none is run by reading it. The checksums find accidents and careless
+edits; they are not a signature. Model files and checkpoints are two formats of such archives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import uuid
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[Any]]
+
+_MANIFEST = "manifest.json"
+_DIGEST = "manifest.sha256"
+_ARRAY_KINDS = "biufUS"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same content gives the same bytes, whenever it is written
+
+
+class ArchiveError(ValueError):
+    """Something cannot be written as data, or a file cannot be read as what it should be."""
+
+
+def storable(dtype: np.dtype[Any]) -> bool:
+    """Whether an archive holds arrays of a dtype."""
+    return dtype.kind in _ARRAY_KINDS and dtype.type is not np.longdouble
+
+
+class ArrayStore:
+    """Arrays on their way into an archive; one that is added twice is stored once."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, bytes] = {}
+        self.specs: dict[str, dict[str, Any]] = {}
+        self._names: dict[int, str] = {}
+
+    def add(self, array: NDArray[Any], name: str) -> str:
+        """Store an array of a storable dtype; gives the name of its member."""
+        if id(array) not in self._names:
+            self._names[id(array)] = self._store(array, f"arrays/{name}.npy")
+        return self._names[id(array)]
+
+    def _store(self, array: NDArray[Any], member: str) -> str:
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, array, version=(1, 0), allow_pickle=False)
+        data = self.members[member] = buffer.getvalue()
+        shape = list(array.shape)
+        self.specs[member] = {"dtype": array.dtype.str, "shape": shape, "sha256": _sha256(data)}
+        return member
+
+
+@dataclass(frozen=True)
+class ArchiveFormat:
+    """One kind of archive.
+
+    Attributes
+    ----------
+    name : str
+        What the manifest calls the format.
+    version : int
+        The newest one that is written and read.
+    noun : str
+        What people call such a file.
+    error : type of ArchiveError
+        Raised whatever is wrong with a file.
+    others : mapping of str to str
+        What to say of archives of another format, by its name.
+    """
+
+    name: str
+    version: int
+    noun: str
+    error: type[ArchiveError]
+    others: Mapping[str, str] = field(default_factory=dict)
+
+    def write(
+        self, path: str | os.PathLike[str], content: dict[str, Any], store: ArrayStore
+    ) -> None:
+        """Put an archive in the place of a file, once it is complete and on the disk."""
+        from tessella import __version__  # not at import time: the package imports this module
+
+        target = Path(os.path.realpath(path))
+        if target.exists() and not target.is_file():
+            raise self.error(f"{os.fspath(path)} exists and is not a regular file.")
+        manifest = {
+            "format": self.name,
+            "format_version": self.version,
+            "tessella_version": __version__,
+            **content,
+            "arrays": store.specs,
+        }
+        text = json.dumps(manifest, indent=1, allow_nan=False).encode()
+        members = {_MANIFEST: text, _DIGEST: _sha256(text).encode(), **store.members}
+        _write_atomically(target, members)
+
+    @contextmanager
+    def reading(self, path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], Arrays]]:
+        """The verified manifest and arrays of a file.
+
+        Whatever goes wrong in the body of the ``with`` statement is an error of the file as well.
+        """
+        with open(path, "rb") as file:
+            try:
+                yield self._read(file)
+            except ArchiveError as error:
+                raise self.error(f"{os.fspath(path)}: {error}") from error
+            except MemoryError:
+                raise
+            except Exception as error:  # zipfile, json and the tables fail in as many ways as bytes
+                reason = " ".join(str(error).split()) or type(error).__name__
+                raise self.error(f"{os.fspath(path)}: the file is damaged ({reason}).") from error
+
+    def _read(self, file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
+        head = file.read(4)
+        size = file.seek(0, os.SEEK_END)
+        if not zipfile.is_zipfile(file):
+            truncated = head == b"PK\x03\x04"
+            raise ArchiveError("truncated file." if truncated else f"not a Tessella {self.noun}.")
+        with zipfile.ZipFile(file) as archive:
+            members = self._checked_members(archive, size)
+            manifest = self._read_manifest(archive, members)
+            _check_names(set(members), {_MANIFEST, _DIGEST, *manifest["arrays"]})
+            specs = manifest["arrays"].items()
+            return manifest, {
+                name: self._read_array(name, archive.read(members[name]), spec)
+                for name, spec in specs
+            }
+
+    def _checked_members(self, archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+        """Members by name, none of which can grow beyond the file when read."""
+        infos = archive.infolist()
+        members = {info.filename: info for info in infos}
+        if _MANIFEST not in members:
+            raise ArchiveError(f"not a Tessella {self.noun}: the archive has no {_MANIFEST}.")
+        if len(members) < len(infos):
+            raise ArchiveError("two members of the archive have the same name.")
+        for info in infos:
+            if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+                raise ArchiveError(f"{info.filename} is compressed, and {self.noun}s never are.")
+        if sum(info.file_size for info in infos) > size:
+            raise ArchiveError("the members claim more bytes than the file has.")
+        return members
+
+    def _read_manifest(
+        self, archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]
+    ) -> dict[str, Any]:
+        text = archive.read(members[_MANIFEST])
+        if _DIGEST in members and archive.read(members[_DIGEST]).decode() != _sha256(text):
+            raise ArchiveError(f"the checksum of {_MANIFEST} is wrong: the file was changed.")
+        manifest = json.loads(text)
+        name = manifest.get("format") if isinstance(manifest, dict) else None
+        if name != self.name:
+            known = self.others.get(name) if isinstance(name, str) else None
+            raise ArchiveError(
+                known or f"not a Tessella {self.noun}: {_MANIFEST} has another format."
+            )
+        version = manifest["format_version"]
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise ArchiveError(f"the format version {version!r} does not exist.")
+        if version > self.version:
+            raise ArchiveError(
+                f"written by Tessella {manifest.get('tessella_version')}, format {version}; this "
+                f"version reads up to {self.version}: upgrade Tessella."
+            )
+        return manifest  # type: ignore[no-any-return]
+
+    def _read_array(self, name: str, data: bytes, spec: dict[str, Any]) -> NDArray[Any]:
+        """The array of a member; nothing is allocated before its header proved to be true."""
+        if _sha256(data) != spec["sha256"]:
+            raise ArchiveError(f"the checksum of {name} is wrong: the file was changed.")
+        stream = io.BytesIO(data)
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ArchiveError(f"{name} is not an array of version 1.0.")
+        shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(stream)
+        if dtype.kind not in _ARRAY_KINDS or not dtype.itemsize:
+            raise ArchiveError(f"{name} has dtype {dtype}, which {self.noun}s never hold.")
+        if dtype.str != spec["dtype"] or list(shape) != spec["shape"]:
+            raise ArchiveError(f"{name} is not of the dtype and shape in the manifest.")
+        start = stream.tell()
+        if min(shape, default=0) < 0 or len(data) - start != math.prod(shape) * dtype.itemsize:
+            raise ArchiveError(f"{name} has not as many bytes as its shape says.")
+        if start == len(data):
+            return np.empty(shape, dtype)
+        array = np.frombuffer(data, dtype, offset=start).copy()
+        return array.reshape(shape[::-1]).T if fortran_order else array.reshape(shape)
+
+
+def remove_unfinished(path: str | os.PathLike[str]) -> None:
+    """Delete what a process that was killed while it wrote this file has left beside it."""
+    target = Path(os.path.realpath(path))
+    for leftover in target.parent.glob(f".{_escaped(target.name)}.*.tmp"):
+        leftover.unlink(missing_ok=True)
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+
+
+def _write_atomically(target: Path, members: dict[str, bytes]) -> None:
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                for name, data in members.items():
+                    archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _check_names(present: set[str], expected: set[str]) -> None:
+    if expected - present:
+        raise ArchiveError(f"the member {min(expected - present)} is missing.")
+    if present - expected:
+        raise ArchiveError(f"the member {min(present - expected)} does not belong there.")
