@@ -1,5 +1,6 @@
 """Tessella learns the kernel together with the support vector machine that uses it."""
 
+from tessella._version import __version__
 from tessella.estimators import ExtrapolationWarning, LearnedKernelSVC, LearnedKernelSVR
 from tessella.features import KernelFeatures
 from tessella.kernels import (
@@ -11,8 +12,6 @@ from tessella.kernels import (
 from tessella.persistence import load, save
 from tessella.tabular import make_tabular_pipeline
 
-__version__ = "0.1.0"
-
 __all__ = [
     "ExtrapolationWarning",
     "IntegralKernels",
@@ -22,6 +21,7 @@ __all__ = [
     "LearnedKernelSVR",
     "PolynomialKernels",
     "TessellatedKernels",
+    "__version__",
     "load",
     "make_tabular_pipeline",
     "save",

@@ -28,6 +28,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella._version import __version__
+
 Arrays = dict[str, NDArray[Any]]
 
 _MANIFEST = "manifest.json"
@@ -51,13 +53,14 @@ class ArrayStore:
     def __init__(self) -> None:
         self.members: dict[str, bytes] = {}
         self.specs: dict[str, dict[str, Any]] = {}
-        self._names: dict[int, str] = {}
+        # The arrays themselves are kept as well: the identity of one that is gone is reused.
+        self._names: dict[int, tuple[str, NDArray[Any]]] = {}
 
     def add(self, array: NDArray[Any], name: str) -> str:
         """Store an array of a storable dtype; gives the name of its member."""
         if id(array) not in self._names:
-            self._names[id(array)] = self._store(array, f"arrays/{name}.npy")
-        return self._names[id(array)]
+            self._names[id(array)] = self._store(array, f"arrays/{name}.npy"), array
+        return self._names[id(array)][0]
 
     def _store(self, array: NDArray[Any], member: str) -> str:
         buffer = io.BytesIO()
@@ -96,8 +99,6 @@ class ArchiveFormat:
         self, path: str | os.PathLike[str], content: dict[str, Any], store: ArrayStore
     ) -> None:
         """Put an archive in the place of a file, once it is complete and on the disk."""
-        from tessella import __version__  # not at import time: the package imports this module
-
         target = Path(os.path.realpath(path))
         if target.exists() and not target.is_file():
             raise self.error(f"{os.fspath(path)} exists and is not a regular file.")
@@ -169,10 +170,8 @@ class ArchiveFormat:
         manifest = json.loads(text)
         name = manifest.get("format") if isinstance(manifest, dict) else None
         if name != self.name:
-            known = self.others.get(name) if isinstance(name, str) else None
-            raise ArchiveError(
-                known or f"not a Tessella {self.noun}: {_MANIFEST} has another format."
-            )
+            other = f"not a Tessella {self.noun}: {_MANIFEST} has another format."
+            raise ArchiveError(self.others.get(str(name), other))
         version = manifest["format_version"]
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
             raise ArchiveError(f"the format version {version!r} does not exist.")

@@ -152,11 +152,11 @@ def test_no_convergence_is_a_warning(run, model, tmp_path):
 
 
 def test_interrupt_keeps_the_best_model(run, model, tmp_path, monkeypatch):
-    def interrupt(self, record):
+    def interrupt(self, record, answer):
         if record.iteration == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_fit.FitProgress, "__call__", interrupt)
+    monkeypatch.setattr(_fit.ProgressDisplay, "record", interrupt)
     result = run("fit train.csv --target group -o m.tsl --tol 1e-9")
     assert result.exit_code == 0
     assert "warning: not converged (interrupted)" in result.stderr

@@ -78,6 +78,12 @@ def fit(
     precision: Annotated[
         str | None, _option("--precision", "precision", "Storage of kernels: float64 or float32.")
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        _option(
+            "--checkpoint", "checkpoint", "File that keeps a long fit; the same command goes on."
+        ),
+    ] = None,
     jobs: Annotated[
         int | None, _option("--jobs", "n_jobs", "Threads; all cores if not given.")
     ] = None,
@@ -93,6 +99,7 @@ def fit(
         "max_iter": max_iter,
         "time_limit": time_limit,
         "precision": precision,
+        "checkpoint": checkpoint,
         "n_jobs": jobs,
     }
     params = {name: value for name, value in given.items() if value is not None}

@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.cli._errors import CommandError, collected_warnings, complain, require_writable
-from tessella.cli._render import FitProgress, as_gap, show_pairs
+from tessella.cli._render import as_gap, show_pairs, watched_console
 from tessella.cli._tables import Table, listed, read_table
 from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 from tessella.persistence import save
+from tessella.progress import ProgressDisplay
 from tessella.solvers import SolverStatus
 
 _REMEDY = {
     SolverStatus.MAX_ITER: "raise --max-iter or accept a larger --tol",
     SolverStatus.TIME_LIMIT: "raise --time-limit or accept a larger --tol",
     SolverStatus.INTERRUPTED: "the best model so far is kept",
+    SolverStatus.OUT_OF_MEMORY: "the best model so far is kept; use --precision float32",
     SolverStatus.STALLED: "use --precision float64, a smaller --C or a larger --tol",
 }
 
@@ -115,8 +117,10 @@ def _estimator(task: Task, params: dict[str, Any]) -> Any:
 
 def _fit(model: Any, X: NDArray[Any], y: NDArray[Any]) -> list[str]:
     """Fit with a progress display; what there is to warn about, in terms of the options."""
-    with collected_warnings() as texts, FitProgress() as progress:
-        model._fit(X, y, None, progress)
+    console = watched_console()
+    display = ProgressDisplay(model.tol, console=console, disable=not console.is_terminal)
+    with collected_warnings() as texts, display:
+        model._fit(X, y, None, display)
     status = SolverStatus(model.status_)
     if status is SolverStatus.OPTIMAL:
         return texts

@@ -3,46 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
-
-from tessella.solvers import IterationRecord
 
 NOTHING = "—"
 
 
-class FitProgress:
-    """A line on standard error that lives while a model is fitted, if someone is watching.
-
-    Use as a context manager, and as the callback of the fit.
-    """
-
-    def __init__(self) -> None:
-        console = Console(stderr=True)
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._progress.add_task("preparing")
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, record: IterationRecord) -> None:
-        """Show where the solver is."""
-        text = f"iteration {record.iteration}, certified gap {record.gap:.1e}"
-        self._progress.update(self._task, description=text)
+def watched_console() -> Console:
+    """Where a command shows progress: standard error, so that its output can be piped."""
+    return Console(stderr=True)
 
 
 def show_pairs(title: str, pairs: Mapping[str, str]) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from copy import deepcopy
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from copy import copy, deepcopy
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from tessella.backend import limit_blas, require_memory
+from tessella.estimators._callbacks import CallbackMonitor, CallbackSupport, run_with_callbacks
+from tessella.estimators._checkpoint import Checkpoint, StartingPoint, check_path, fingerprint
+from tessella.estimators._early_stopping import HeldOut, ScoreMonitor, hold_out
 from tessella.estimators._outside import OutsideCount, count_outside, warn_outside
 from tessella.estimators._relevance import RelevanceMixin
 from tessella.estimators._training_set import TrainingSet
@@ -27,8 +33,9 @@ from tessella.kernels import (
     UnitBox,
 )
 from tessella.problems import SaddlePoint
+from tessella.progress import ProgressDisplay
 from tessella.solvers import (
-    IterationRecord,
+    Monitors,
     SolverResult,
     SolverStatus,
     TablePrinter,
@@ -44,7 +51,35 @@ FloatArray = NDArray[np.float64]
 _PRECISIONS = ("float64", "float32")
 
 
-class BaseLearnedKernel(RelevanceMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(frozen=True)
+class Given:
+    """What a training set does not say about the data as given.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    target_scale, target_mean : float
+        Spread and mean of the target that learning has divided by and subtracted.
+    held_out : HeldOut or None
+        Rows for early stopping.
+    """
+
+    n_rows: int
+    target_scale: float = 1.0
+    target_mean: float = 0.0
+    held_out: HeldOut | None = None
+
+
+@dataclass(frozen=True)
+class Watchers:
+    """Who follows a fit from outside: a caller's callback, and those of scikit-learn."""
+
+    callback: Callback | None
+    hooks: CallbackMonitor | None
+
+
+class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type: ignore[misc]
     """Shared by :class:`LearnedKernelSVC` and :class:`LearnedKernelSVR`; not for direct use."""
 
     kernels: Any
@@ -56,16 +91,41 @@ class BaseLearnedKernel(RelevanceMixin, BaseEstimator):  # type: ignore[misc]
     max_iter: int
     time_limit: float | None
     precision: str
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    checkpoint: Any
     warm_start: bool
     warn_outside: bool
     verbose: int
+    random_state: Any
     n_jobs: int | None
 
     # -------------------------------------------------------------------------------- fitting
 
-    def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, Any, FloatArray]:
-        """Hyperparameters, then data, checked before anything else happens."""
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any = None, callback: Callback | None = None
+    ) -> Self:
+        """Fit, or leave the estimator as it was."""
         self._check_params()
+        with _all_or_nothing(self):
+            result = run_with_callbacks(
+                self,
+                X,
+                y,
+                sample_weight,
+                lambda hooks: self._learn(X, y, sample_weight, Watchers(callback, hooks)),
+            )
+        if result.status is not SolverStatus.OPTIMAL:
+            warnings.warn(_shortfall(result, self.tol), ConvergenceWarning, stacklevel=3)
+        return self
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> SolverResult:
+        """From the data as given to fitted attributes."""
+        raise NotImplementedError
+
+    def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, Any, FloatArray]:
+        """The data, checked before anything is done with it."""
         try:
             X, y = validate_data(
                 self, X, y, dtype=np.float64, order="C", ensure_min_samples=2, **self._y_checks()
@@ -84,10 +144,41 @@ class BaseLearnedKernel(RelevanceMixin, BaseEstimator):  # type: ignore[misc]
         if self.time_limit is not None:
             require_positive("time_limit", self.time_limit)
         _require_count("max_iter", self.max_iter)
+        self._check_early_stopping()
+        if self.checkpoint is not None:
+            check_path(self.checkpoint)
         if self.precision not in _PRECISIONS:
             raise ValueError(f"precision={self.precision!r} is unknown; use one of {_PRECISIONS}.")
         check_solver(self.solver)
         self._kernel_set()
+
+    def _check_early_stopping(self) -> None:
+        fraction = self.validation_fraction
+        require_positive("validation_fraction", fraction)
+        if fraction >= 1:
+            raise ValueError(f"validation_fraction={fraction!r} must be below 1.")
+        _require_count("n_iter_no_change", self.n_iter_no_change, least=1)
+        repeatable = isinstance(self.random_state, Integral)
+        if self.early_stopping and self.checkpoint is not None and not repeatable:
+            raise ValueError(
+                f"early_stopping=True with a checkpoint needs an integer random_state, not "
+                f"{self.random_state!r}: a resumed fit has to hold out the same rows again."
+            )
+
+    def _hold_out(
+        self, X: FloatArray, y: NDArray[Any], weight: FloatArray, *, stratify: bool = False
+    ) -> tuple[FloatArray, HeldOut | None]:
+        """The weights of the rows to learn from, and the rows held out for early stopping."""
+        if not self.early_stopping:
+            return weight, None
+        return hold_out(
+            X,
+            y,
+            weight,
+            fraction=float(self.validation_fraction),
+            random_state=self.random_state,
+            stratify=stratify,
+        )
 
     def _kernel_set(self) -> KernelSet:
         if isinstance(self.kernels, KernelSet):
@@ -102,9 +193,9 @@ class BaseLearnedKernel(RelevanceMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _solve(
-        self, rows: TrainingSet, dual: DualProblem, n_given: int, callback: Callback | None
-    ) -> tuple[SolverResult, LearnedKernel]:
-        """Learn the kernel on the rows of a training set."""
+        self, rows: TrainingSet, dual: DualProblem, given: Given, watchers: Watchers
+    ) -> SolverResult:
+        """Learn the kernel on the rows of a training set, and keep what was learned."""
         box = UnitBox.fit(rows.X)
         if not len(box.kept):
             raise ValueError(
@@ -114,23 +205,58 @@ class BaseLearnedKernel(RelevanceMixin, BaseEstimator):  # type: ignore[misc]
         kernels = self._kernel_set()
         dtype = np.dtype(self.precision)
         self._require_memory(kernels, len(rows.X), len(box.kept), dtype.itemsize)
-        P0, w0 = self._start(rows, n_given)
-        with limit_blas():
+        checkpoint = self._open_checkpoint(rows, dual, kernels)
+        start = (checkpoint and checkpoint.start) or self._start(rows, given.n_rows)
+        scores = [] if checkpoint is None else checkpoint.scores
+        with limit_blas(), self._display() as display, _flushed(checkpoint):
             bound = kernels.bind(box.apply(rows.X), dtype=dtype, n_jobs=self.n_jobs)
-            if P0 is not None and P0.shape != (bound.n_params, bound.n_params):
-                P0 = None  # another kernel set than last time: its P means nothing here
+            if start is not None and start.P.shape != (bound.n_params, bound.n_params):
+                start = None  # another kernel set than last time: its P means nothing here
             problem = SaddlePoint(bound, dual)
+
+            def model_of(result: SolverResult) -> BaseLearnedKernel:
+                model = copy(self)
+                kernel = LearnedKernel(deepcopy(bound.kernels), result.P, box)
+                model._keep(rows, result, kernel, given, scores)
+                return model
+
+            if watchers.hooks is not None:
+                watchers.hooks.model_of = model_of
+            scorer = None
+            if given.held_out is not None:
+                patience = int(self.n_iter_no_change)
+                scorer = ScoreMonitor(given.held_out, model_of, patience, scores)
             result = choose_solver(self.solver, problem)(
                 problem,
                 tol=self.tol,
                 max_iter=int(self.max_iter),
                 time_limit=self.time_limit,
-                P0=P0,
-                w0=w0,
+                P0=None if start is None else start.P,
+                w0=None if start is None else start.w,
                 n_jobs=self.n_jobs,
-                callback=self._with_verbose(callback),
+                callback=Monitors(
+                    [start, display, scorer, checkpoint, watchers.hooks, watchers.callback]
+                ),
             )
-        return result, LearnedKernel(deepcopy(bound.kernels), result.P, box)
+        if checkpoint is not None:
+            result = checkpoint.finish(result)
+        self.__dict__.update(vars(model_of(result)))
+        if watchers.hooks is not None:
+            watchers.hooks.finish(result)
+        return result
+
+    def _open_checkpoint(
+        self, rows: TrainingSet, dual: DualProblem, kernels: KernelSet
+    ) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        return Checkpoint(self.checkpoint, fingerprint(type(self).__name__, rows, dual, kernels))
+
+    def _display(self) -> Any:
+        """A context manager whose value follows the run."""
+        if self.verbose > 1:
+            return ProgressDisplay(self.tol)
+        return nullcontext(TablePrinter() if self.verbose else None)
 
     def _require_memory(
         self, kernels: KernelSet, n_samples: int, n_features: int, itemsize: int
@@ -146,50 +272,34 @@ class BaseLearnedKernel(RelevanceMixin, BaseEstimator):  # type: ignore[misc]
             f"Use {' or '.join([*remedies, 'fewer rows'])}.",
         )
 
-    def _start(
-        self, rows: TrainingSet, n_given: int
-    ) -> tuple[FloatArray | None, FloatArray | None]:
+    def _start(self, rows: TrainingSet, n_given: int) -> StartingPoint | None:
         """Where a warm start begins: the last P, and the last w if the data has as many rows."""
         if not (self.warm_start and hasattr(self, "kernel_")):
-            return None, None
-        w0 = None
-        if self._n_rows == n_given:
-            given = np.zeros(n_given)
-            given[self.support_] = self.dual_coef_[0] / self._target_scale
-            w0 = rows.gather(given)
-        return self.kernel_.P, w0
-
-    def _with_verbose(self, callback: Callback | None) -> Callback | None:
-        if not self.verbose:
-            return callback
-        table = TablePrinter()
-
-        def both(record: IterationRecord) -> None:
-            table(record)
-            if callback is not None:
-                callback(record)
-
-        return both
+            return None
+        if self._n_rows != n_given:
+            return StartingPoint(self.kernel_.P, None, None)
+        w = np.zeros(n_given)
+        w[self.support_] = self.dual_coef_[0] / self._target_scale
+        w_bound = None if self._w_bound is None else rows.gather(self._w_bound)
+        return StartingPoint(self.kernel_.P, rows.gather(w), w_bound)
 
     def _keep(
         self,
         rows: TrainingSet,
         result: SolverResult,
         kernel: LearnedKernel,
-        *,
-        n_given: int,
-        target_scale: float = 1.0,
-        target_mean: float = 0.0,
+        given: Given,
+        scores: list[float],
     ) -> None:
-        """Fitted attributes, and a warning when the certificate is short of `tol`."""
+        """Fitted attributes from the answer of a solver."""
         support = np.flatnonzero(result.w)
         support = support[np.argsort(rows.index[support])]
         self.kernel_ = kernel
         self.P_ = kernel.P
         self.support_ = rows.index[support]
         self.support_vectors_ = rows.X[support]
-        self.dual_coef_ = target_scale * result.w[support][None, :]
-        self.intercept_ = target_scale * result.intercept + target_mean
+        self.dual_coef_ = given.target_scale * result.w[support][None, :]
+        self.intercept_ = given.target_scale * result.intercept + given.target_mean
         self.n_iter_ = result.n_iter
         self.objective_ = result.value
         self.lower_bound_ = result.bound
@@ -197,11 +307,13 @@ class BaseLearnedKernel(RelevanceMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = result.history
         self.status_ = result.status.value
         self.solver_ = result.solver
-        self._n_rows = n_given
-        self._target_scale = target_scale
+        self.validation_scores_ = None if given.held_out is None else np.array(scores)
+        self._n_rows = given.n_rows
+        self._target_scale = given.target_scale
+        # Only for whoever goes on from here: a finished fit has no use for it.
+        unfinished = result.status is not SolverStatus.OPTIMAL
+        self._w_bound = rows.scatter(result.w_bound, given.n_rows) if unfinished else None
         self._keep_sample(rows)
-        if result.status is not SolverStatus.OPTIMAL:
-            warnings.warn(_shortfall(result, self.tol), ConvergenceWarning, stacklevel=4)
 
     # ----------------------------------------------------------------------------- predicting
 
@@ -266,9 +378,32 @@ def require_positive(name: str, value: Any, *, or_zero: bool = False) -> None:
         raise ValueError(f"{name}={value!r} must be {kind}.")
 
 
-def _require_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
-        raise ValueError(f"{name}={value!r} must be a whole number >= 0.")
+@contextmanager
+def _all_or_nothing(estimator: Any) -> Iterator[None]:
+    """Give an estimator back the attributes it had, if its fit fails or is interrupted."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+@contextmanager
+def _flushed(checkpoint: Checkpoint | None) -> Iterator[None]:
+    """Leave nothing unwritten when a run fails."""
+    try:
+        yield
+    except BaseException:
+        if checkpoint is not None:
+            checkpoint.flush()
+        raise
+
+
+def _require_count(name: str, value: Any, *, least: int = 0) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise ValueError(f"{name}={value!r} must be a whole number >= {least}.")
 
 
 def _with_remedy(error: ValueError) -> ValueError:
@@ -287,6 +422,9 @@ def _shortfall(result: SolverResult, tol: float) -> str:
         SolverStatus.MAX_ITER: "Raise max_iter, or accept a larger tol.",
         SolverStatus.TIME_LIMIT: "Raise time_limit, or accept a larger tol.",
         SolverStatus.INTERRUPTED: "Fit again with warm_start=True to go on from here.",
+        SolverStatus.VALIDATION: "Raise n_iter_no_change to go on for longer.",
+        SolverStatus.CALLBACK: "Fit again with warm_start=True to go on from here.",
+        SolverStatus.OUT_OF_MEMORY: "Use precision='float32', another solver or fewer rows.",
         SolverStatus.STALLED: "Use precision='float64', a smaller C or a larger tol.",
     }[result.status]
     return (

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from tessella.estimators._base import BaseLearnedKernel
+from tessella.estimators._base import BaseLearnedKernel, Given, Watchers
 from tessella.estimators._training_set import TrainingSet
-from tessella.solvers._run import Callback
+from tessella.solvers import SolverResult
 from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
@@ -50,14 +50,32 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         float64 either way, but gaps much below 1e-4 may be out of reach.
     class_weight : dict or "balanced", default=None
         Multipliers of `C` by class, as in :class:`sklearn.svm.SVC`.
+    early_stopping : bool, default=False
+        Hold a part of the rows out of the training problem and stop when the score on them has
+        not improved for `n_iter_no_change` records of the solver. Only the time of the stop is
+        decided so: the model kept is the best certified one, and its certificate is that of the
+        problem on the rows that were not held out.
+    validation_fraction : float, default=0.1
+        Part of the rows to hold out, of every class alike, with early stopping.
+    n_iter_no_change : int, default=5
+        Records without a better score to wait for, with early stopping.
+    checkpoint : path-like, default=None
+        File that keeps the best certified pair of a long fit, replaced at most every 30 seconds
+        and at the end. A fit of the same problem (rows, weights, `C`, kernels; whatever its
+        solver, tolerance and limits) goes on from it. The checkpoint of another problem is an
+        error as long as that is unfinished, and is replaced otherwise. One path serves one fit
+        at a time.
     warm_start : bool, default=False
-        Start from the kernel (and, for the same rows, the dual vector) of the previous fit.
+        Start from the kernel (and, for the same rows, the dual vector) of the previous fit,
+        however that ended. A checkpoint comes first.
     warn_outside : bool, default=False
         Whether to warn (:class:`ExtrapolationWarning`) when rows to predict lie outside the range
         of the training data, with their number, the features and what the kernel does there.
         :meth:`count_outside` gives the same at any time.
     verbose : int, default=0
-        Print a line per iteration.
+        1 prints a line per iteration; 2 shows a live display, which needs rich.
+    random_state : int, RandomState instance or None, default=None
+        Draws the rows that early stopping holds out; nothing else is random.
     n_jobs : int, default=None
         Threads; None for all the process may use.
 
@@ -86,6 +104,9 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         Bounds, steps and times of each iteration.
     status_, solver_ : str
         Why the solver stopped, and which one it was.
+    validation_scores_ : ndarray of shape (n_records,) or None
+        Score of the best certified model on the rows held out, at each record; None without
+        early stopping.
     feature_relevance_ : ndarray of shape (n_features_in_,)
         Share of the variance of the learned function that involves each feature, between 0 and 1;
         see :func:`tessella.inspection.feature_relevance` for the formula. Computed when first
@@ -134,9 +155,14 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         time_limit: float | None = None,
         precision: str = "float64",
         class_weight: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        checkpoint: Any = None,
         warm_start: bool = False,
         warn_outside: bool = False,
         verbose: int = 0,
+        random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.C = C
@@ -149,9 +175,14 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         self.time_limit = time_limit
         self.precision = precision
         self.class_weight = class_weight
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.checkpoint = checkpoint
         self.warm_start = warm_start
         self.warn_outside = warn_outside
         self.verbose = verbose
+        self.random_state = random_state
         self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
@@ -178,18 +209,15 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any = None, callback: Callback | None = None
-    ) -> Self:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> SolverResult:
         X, y, weight = self._validated(X, y, sample_weight)
         classes, signs = _encode_labels(y, weight)
+        weight, held_out = self._hold_out(X, y, weight, stratify=True)
         weight = weight * _class_multipliers(self.class_weight, classes, signs, weight)
         rows = TrainingSet.build(X, signs, weight)
         dual = DualProblem.classification(rows.y, self.C * rows.weight)
-        result, kernel = self._solve(rows, dual, len(X), callback)
         self.classes_ = classes
-        self._keep(rows, result, kernel, n_given=len(X))
-        return self
+        return self._solve(rows, dual, Given(len(X), held_out=held_out), watchers)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Signed score of each row; positive for ``classes_[1]``.

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from tessella.estimators._base import BaseLearnedKernel, require_positive
+from tessella.estimators._base import BaseLearnedKernel, Given, Watchers, require_positive
 from tessella.estimators._training_set import TrainingSet
-from tessella.solvers._run import Callback
+from tessella.solvers import SolverResult
 from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
@@ -51,14 +51,32 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
     precision : {"float64", "float32"}, default="float64"
         Storage of kernel matrices. "float32" halves the memory; the certificate is computed in
         float64 either way, but gaps much below 1e-4 may be out of reach.
+    early_stopping : bool, default=False
+        Hold a part of the rows out of the training problem and stop when the score on them has
+        not improved for `n_iter_no_change` records of the solver. Only the time of the stop is
+        decided so: the model kept is the best certified one, and its certificate is that of the
+        problem on the rows that were not held out.
+    validation_fraction : float, default=0.1
+        Part of the rows to hold out, with early stopping.
+    n_iter_no_change : int, default=5
+        Records without a better score to wait for, with early stopping.
+    checkpoint : path-like, default=None
+        File that keeps the best certified pair of a long fit, replaced at most every 30 seconds
+        and at the end. A fit of the same problem (rows, weights, `C`, kernels; whatever its
+        solver, tolerance and limits) goes on from it. The checkpoint of another problem is an
+        error as long as that is unfinished, and is replaced otherwise. One path serves one fit
+        at a time.
     warm_start : bool, default=False
-        Start from the kernel (and, for the same rows, the dual vector) of the previous fit.
+        Start from the kernel (and, for the same rows, the dual vector) of the previous fit,
+        however that ended. A checkpoint comes first.
     warn_outside : bool, default=False
         Whether to warn (:class:`ExtrapolationWarning`) when rows to predict lie outside the range
         of the training data, with their number, the features and what the kernel does there.
         :meth:`count_outside` gives the same at any time.
     verbose : int, default=0
-        Print a line per iteration.
+        1 prints a line per iteration; 2 shows a live display, which needs rich.
+    random_state : int, RandomState instance or None, default=None
+        Draws the rows that early stopping holds out; nothing else is random.
     n_jobs : int, default=None
         Threads; None for all the process may use.
 
@@ -86,6 +104,9 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         Bounds, steps and times of each iteration.
     status_, solver_ : str
         Why the solver stopped, and which one it was.
+    validation_scores_ : ndarray of shape (n_records,) or None
+        Score of the best certified model on the rows held out, at each record; None without
+        early stopping.
     feature_relevance_ : ndarray of shape (n_features_in_,)
         Share of the variance of the learned function that involves each feature, between 0 and 1;
         see :func:`tessella.inspection.feature_relevance` for the formula. Computed when first
@@ -134,9 +155,14 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         max_iter: int = 1000,
         time_limit: float | None = None,
         precision: str = "float64",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        checkpoint: Any = None,
         warm_start: bool = False,
         warn_outside: bool = False,
         verbose: int = 0,
+        random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.C = C
@@ -149,9 +175,14 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.precision = precision
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.checkpoint = checkpoint
         self.warm_start = warm_start
         self.warn_outside = warn_outside
         self.verbose = verbose
+        self.random_state = random_state
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -180,18 +211,15 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         super()._check_params()
         require_positive("epsilon", self.epsilon, or_zero=True)
 
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any = None, callback: Callback | None = None
-    ) -> Self:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> SolverResult:
         X, y, weight = self._validated(X, y, sample_weight)
+        weight, held_out = self._hold_out(X, y, weight)
         rows = TrainingSet.build(X, np.asarray(y, dtype=np.float64), weight)
         mean, scale = _mean_and_deviation(rows.y, rows.weight)
         dual = DualProblem.regression(
             (rows.y - mean) / scale, self.C * rows.weight, float(self.epsilon)
         )
-        result, kernel = self._solve(rows, dual, len(X), callback)
-        self._keep(rows, result, kernel, n_given=len(X), target_scale=scale, target_mean=mean)
-        return self
+        return self._solve(rows, dual, Given(len(X), scale, mean, held_out), watchers)
 
     def predict(self, X: Any) -> FloatArray:
         """Prediction for each row, in the units of y.

@@ -50,6 +50,12 @@ class TrainingSet:
         """Per-row values of the data as given, for the rows of this set."""
         return values[self.index]
 
+    def scatter(self, values: FloatArray, n_given: int) -> FloatArray:
+        """The inverse of :meth:`gather`: zero for rows that are absent or merged into another."""
+        given = np.zeros(n_given)
+        given[self.index] = values
+        return given
+
 
 def _sorted_sums(values: FloatArray, group: NDArray[np.intp], count: int) -> FloatArray:
     """Sum of each group, added in order of size so that the order of the rows cannot matter."""

@@ -29,7 +29,9 @@ class Monitor:
         """Told what the run is about to do, in a few words."""
 
     def record(
-        self, record: IterationRecord, answer: Callable[[], SolverResult]
+        self,
+        record: IterationRecord,  # noqa: ARG002
+        answer: Callable[[], SolverResult],  # noqa: ARG002
     ) -> SolverStatus | None:
         """Told of every iteration.
 

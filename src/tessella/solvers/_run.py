@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from tessella.backend import KernelOnDemand
 from tessella.problems import Certificate, DualPoint, SaddlePoint
-from tessella.solvers._monitor import Callback, as_monitor
+from tessella.solvers._monitor import Callback as Callback
+from tessella.solvers._monitor import as_monitor
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
 from tessella.svm import DualProblem, DualStatus, relative_gap, solve_dual
 

@@ -1,0 +1,3 @@
+"""The version of the package, for every layer to know."""
+
+__version__ = "0.1.0"

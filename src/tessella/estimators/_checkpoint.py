@@ -1,0 +1,260 @@
+"""Checkpoints: what a fit knows, on the disk, so that a killed one goes on where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella._archive import ArchiveError, ArchiveFormat, ArrayStore, remove_unfinished
+from tessella.estimators._training_set import TrainingSet
+from tessella.kernels import KernelSet
+from tessella.solvers import IterationRecord, Monitor, SolverResult, SolverStatus
+from tessella.svm import DualProblem
+
+FloatArray = NDArray[np.float64]
+
+INTERVAL = 30.0  # least seconds between two writes within a run
+
+_PAIR = ("P", "w", "w_bound")
+_FINISHED = (SolverStatus.OPTIMAL, SolverStatus.VALIDATION, SolverStatus.STALLED)
+
+
+class CheckpointError(ArchiveError):
+    """A file cannot be read as a checkpoint, or it is the checkpoint of another fit."""
+
+
+_FORMAT = ArchiveFormat(
+    name="tessella-checkpoint",
+    version=1,
+    noun="checkpoint",
+    error=CheckpointError,
+    others={"tessella-model": "this is a model file, not a checkpoint."},
+)
+
+
+class StartingPoint(Monitor):
+    """A pair from an earlier run, with the dual vector that proved its lower bound."""
+
+    def __init__(self, P: FloatArray, w: FloatArray | None, w_bound: FloatArray | None) -> None:
+        self.P = P
+        self.w = w
+        self._w_bound = w_bound
+
+    def known(self) -> Sequence[tuple[FloatArray, FloatArray]]:
+        """Both dual vectors with P: the first for the value, the second for the bound."""
+        return [(self.P, w) for w in (self.w, self._w_bound) if w is not None]
+
+
+@dataclass(frozen=True)
+class _Earlier:
+    """The content of a checkpoint."""
+
+    fingerprint: dict[str, str]
+    finished: bool
+    start: StartingPoint
+    history: tuple[IterationRecord, ...]
+    scores: list[float]
+
+
+class Checkpoint(Monitor):
+    """Keeps the best certified pair of a fit in a file, and gives back that of an earlier run.
+
+    The file is replaced at most every :data:`INTERVAL` seconds, at records, and when the run
+    ends, however it ends. A failure to write is a warning: the fit is worth more.
+
+    Parameters
+    ----------
+    path : path-like
+        The file. One that exists is read at once.
+    fingerprint : dict
+        From :func:`fingerprint`; what the file's has to agree with.
+
+    Attributes
+    ----------
+    start : StartingPoint or None
+        Where an earlier run of the same fit was.
+    scores : list of float
+        Validation scores, of the earlier run at first; whoever scores appends to it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], fingerprint: dict[str, str]) -> None:
+        self._path = Path(path)
+        self._fingerprint = fingerprint
+        remove_unfinished(path)
+        earlier = self._read_earlier()
+        self.start = None if earlier is None else earlier.start
+        self.scores: list[float] = [] if earlier is None else earlier.scores
+        self._history = () if earlier is None else earlier.history
+        self._written = time.monotonic()
+        self._unsaved: Callable[[], SolverResult] | None = None
+        self._failed = False
+
+    def _read_earlier(self) -> _Earlier | None:
+        if not self._path.exists():
+            return None
+        try:
+            earlier = _read(self._path)
+        except CheckpointError as error:
+            raise CheckpointError(f"{error} Delete it or give another path.") from error
+        changed = [k for k, v in self._fingerprint.items() if earlier.fingerprint.get(k) != v]
+        if not changed:
+            return earlier
+        if earlier.finished:
+            return None  # its fit has its answer: the place is free
+        raise CheckpointError(
+            f"{self._path} is the checkpoint of another fit, which is not finished: other "
+            f"{' and '.join(changed)}. Give another path, or delete the file if it is not needed."
+        )
+
+    def record(self, record: IterationRecord, answer: Callable[[], SolverResult]) -> None:  # noqa: ARG002
+        """Write, if the last time is long enough ago."""
+        self._unsaved = answer
+        if time.monotonic() - self._written >= INTERVAL:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has not been written yet."""
+        if self._unsaved is not None:
+            self._write(self._unsaved())
+
+    def finish(self, result: SolverResult) -> SolverResult:
+        """Write the answer of the run; gives it back with the history of all runs."""
+        self._write(result)
+        return replace(result, history=self._whole_history(result))
+
+    def _whole_history(self, result: SolverResult) -> tuple[IterationRecord, ...]:
+        return continued(self._history, result.history)
+
+    def _write(self, result: SolverResult) -> None:
+        store = ArrayStore()
+        history = self._whole_history(result)
+        pair = {name: store.add(getattr(result, name), name) for name in _PAIR}
+        columns = {
+            f.name: store.add(np.array([getattr(r, f.name) for r in history]), f"history.{f.name}")
+            for f in fields(IterationRecord)
+        }
+        content = {
+            "fingerprint": self._fingerprint,
+            "finished": result.status in _FINISHED,
+            "seconds": history[-1].time,
+            "gap": result.gap,
+            "pair": pair,
+            "history": columns,
+            "validation_scores": self.scores,
+        }
+        try:
+            _FORMAT.write(self._path, content, store)
+        except OSError as error:
+            self._complain(error)
+        self._written, self._unsaved = time.monotonic(), None
+
+    def _complain(self, error: OSError) -> None:
+        if not self._failed:
+            warnings.warn(
+                f"The checkpoint {self._path} could not be written ({error}); the fit goes on.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._failed = True
+
+
+def continued(
+    earlier: tuple[IterationRecord, ...], history: tuple[IterationRecord, ...]
+) -> tuple[IterationRecord, ...]:
+    """The records of two runs as of one: counts and times go on."""
+    if not earlier:
+        return history
+    last = earlier[-1]
+    totals = ("time", "n_svm", "svm_iter", "n_newton")
+    return earlier + tuple(
+        replace(
+            record,
+            iteration=record.iteration + len(earlier),
+            **{name: getattr(record, name) + getattr(last, name) for name in totals},
+        )
+        for record in history
+    )
+
+
+def _read(path: Path) -> _Earlier:
+    with _FORMAT.reading(path) as (manifest, arrays):
+        P, w, w_bound = (arrays[manifest["pair"][name]] for name in _PAIR)
+        square = P.ndim == 2 and P.shape[0] == P.shape[1]
+        finite = all(a.dtype == np.float64 and np.isfinite(a).all() for a in (P, w, w_bound))
+        if not square or not finite or w.shape != w_bound.shape:
+            raise ArchiveError("the arrays of the checkpoint do not fit together.")
+        columns = {name: arrays[member].tolist() for name, member in manifest["history"].items()}
+        rows = zip(*columns.values(), strict=True)
+        return _Earlier(
+            fingerprint=dict(manifest["fingerprint"]),
+            finished=bool(manifest["finished"]),
+            start=StartingPoint(P, w, w_bound),
+            history=tuple(IterationRecord(**dict(zip(columns, row, strict=True))) for row in rows),
+            scores=[float(score) for score in manifest["validation_scores"]],
+        )
+
+
+def fingerprint(
+    estimator: str, rows: TrainingSet, dual: DualProblem, kernels: KernelSet
+) -> dict[str, str]:
+    """What makes a fit the same fit, by the names under which it is told apart.
+
+    The problem counts, not the way to its solution: solver, tolerance, limits, precision and
+    threads may change between two runs. The pair of the first is certified anew by the second,
+    so even an equal fingerprint of two different problems could not make a wrong certificate.
+    """
+    machine = (dual.linear, dual.lower, dual.upper, dual.epsilon)
+    return {
+        "estimator": estimator,
+        "rows": _digest((rows.X, rows.y)),
+        "C, weights or epsilon": _digest(machine),
+        "kernels": _digest((type(kernels), kernels.get_params(deep=False))),
+    }
+
+
+def _digest(value: Any) -> str:
+    digest = hashlib.sha256()
+    _feed(digest.update, value)
+    return digest.hexdigest()
+
+
+def _feed(update: Callable[[bytes], None], value: Any) -> None:
+    """Bytes that tell values apart; code is known by its name."""
+    if isinstance(value, np.ndarray):
+        update(f"{value.dtype.str}{value.shape}".encode())
+        update(np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, dict):
+        _feed(update, sorted(value.items()))
+    elif isinstance(value, list | tuple):
+        update(f"{len(value)}(".encode())
+        for item in value:
+            _feed(update, item)
+    elif isinstance(value, np.generic):
+        _feed(update, value.item())
+    elif value is None or isinstance(value, bool | int | float | str):
+        update(f"{value!r};".encode())
+    else:
+        kind = value if hasattr(value, "__qualname__") else type(value)
+        update(f"{kind.__module__}.{kind.__qualname__};".encode())
+
+
+def check_path(path: Any) -> None:
+    """Refuse what cannot be a checkpoint's place, before any work is done."""
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"checkpoint={path!r} must be None or the path of a file.")
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise ValueError(f"checkpoint={os.fspath(path)!r}: there is no directory {folder}.")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"checkpoint={os.fspath(path)!r}: the directory {folder} is not writable.")
+    if Path(path).exists() and not Path(path).is_file():
+        raise ValueError(f"checkpoint={os.fspath(path)!r} exists and is not a regular file.")
