@@ -116,7 +116,7 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
                 sample_weight,
                 lambda hooks: self._learn(X, y, sample_weight, Watchers(callback, hooks)),
             )
-        if result.status is not SolverStatus.OPTIMAL:
+        if result.gap > self.tol:
             warnings.warn(_shortfall(result, self.tol), ConvergenceWarning, stacklevel=3)
         return self
 

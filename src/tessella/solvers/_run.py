@@ -81,7 +81,8 @@ class Run:
         for P, w in self._monitor.known():
             self._keep(P, self.problem.at(w))
         if self.has_answer and self._max_iter == 0:
-            raise StopRun(SolverStatus.MAX_ITER)
+            met = self.gap <= self.tol
+            raise StopRun(SolverStatus.OPTIMAL if met else SolverStatus.MAX_ITER)
 
     def phase(self, text: str) -> None:
         """Tell what comes next, for whoever is watching."""

@@ -1,0 +1,313 @@
+"""Fits that end early: the best certified model is kept, nothing is lost, and the next goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from estimators.conftest import raw_scores
+from sklearn.base import clone
+from sklearn.datasets import make_circles
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+import tessella.svm._dual as dual_module
+from tessella import LearnedKernelSVC, LearnedKernelSVR
+from tessella.estimators import _base
+from tessella.kernels import TessellatedKernels
+from tessella.solvers import Monitor, SolverStatus
+from tessella.solvers import _run as run_module
+
+SOLVERS = ["working-set", "joint", "frank-wolfe", "apd", "hybrid"]
+
+
+def stop_at(iteration, error):
+    def callback(record):
+        if record.iteration == iteration:
+            raise error
+
+    return callback
+
+
+class Stopper(Monitor):
+    def record(self, record, answer):
+        return SolverStatus.CALLBACK if record.iteration == 2 else None
+
+
+# Ways to end a fit before its time: parameters, callback, and the status that tells it.
+ENDS = {
+    "max_iter": ({"max_iter": 2}, None, "iteration limit"),
+    "Ctrl-C": ({}, stop_at(2, KeyboardInterrupt()), "interrupted"),
+    "memory": ({}, stop_at(2, MemoryError()), "out of memory"),
+    "callback": ({}, Stopper(), "stopped by a callback"),
+}
+
+
+def cut_short(model, X, y, end):
+    params, callback, status = ENDS[end]
+    model = clone(model).set_params(tol=1e-11, **params)
+    with pytest.warns(ConvergenceWarning, match=rf"\({status}\).*certified relative gap of"):
+        model._fit(X, y, callback=callback)
+    assert model.status_ == status
+    return model
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("solver", ["working-set", "joint"])
+def test_every_end_keeps_a_certified_model(case, end, solver):
+    model, X, y = case
+    model = cut_short(model.set_params(solver=solver), X, y, end)
+    assert model.lower_bound_ < model.objective_ < np.inf
+    assert model.gap_ == pytest.approx(1 - model.lower_bound_ / model.objective_)
+    assert np.isfinite(raw_scores(model, X)).all()
+    assert model.history_[-1].gap >= model.gap_
+
+
+def test_time_limit_keeps_a_certified_model(case, monkeypatch):
+    model, X, y = case
+    clock = iter(range(10**6))
+    monkeypatch.setattr(run_module.time, "monotonic", lambda: float(next(clock)))
+    model = clone(model).set_params(tol=1e-12, solver="frank-wolfe", time_limit=30.0)
+    with pytest.warns(ConvergenceWarning, match=r"\(time limit\).*Raise time_limit"):
+        model.fit(X, y)
+    assert 1 < len(model.history_) < 40
+    assert np.isfinite(raw_scores(model, X)).all()
+
+
+def test_out_of_time_before_the_first_record_still_leaves_a_record(circles):
+    model = LearnedKernelSVC(solver="working-set", tol=1e-9, time_limit=1e-9)
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        model.fit(*circles)
+    assert len(model.history_) == 1
+    assert model.history_[0].gap == model.gap_
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_warm_start_resumes_after_every_end(case, end, solver):
+    model, X, y = case
+    model = cut_short(clone(model).set_params(solver=solver, warm_start=True), X, y, end)
+    reached, gap = model.history_[-1], model.gap_
+    model.set_params(tol=1e-3, max_iter=1000).fit(X, y)
+    assert model.status_ == "optimal"
+    assert model.gap_ <= 1e-3
+    # What was proved is never lost, neither the value nor the bound.
+    assert model.history_[0].gap <= gap * (1 + 1e-6) + 1e-12
+    assert model.history_[0].value <= reached.value * (1 + 1e-9)
+    assert model.history_[0].bound >= reached.bound - 1e-9 * abs(reached.bound)
+
+
+def test_warm_start_without_iterations_gives_the_same_model(case):
+    model, X, y = case
+    model = cut_short(clone(model).set_params(warm_start=True), X, y, "Ctrl-C")
+    expected, gap = raw_scores(model, X), model.gap_
+    model.set_params(max_iter=0)
+    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+        model.fit(X, y)
+    np.testing.assert_allclose(raw_scores(model, X), expected, rtol=1e-9, atol=1e-9)
+    assert model.gap_ == pytest.approx(gap, rel=1e-6)
+
+
+def test_a_resumed_fit_that_is_interrupted_at_once_keeps_what_it_had(case, monkeypatch):
+    model, X, y = case
+    model = cut_short(clone(model).set_params(warm_start=True, solver="working-set"), X, y, "Ctrl-C")
+    gap = model.gap_
+    monkeypatch.setattr(run_module, "solve_dual", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(X, y)
+    assert model.gap_ <= gap * (1 + 1e-6)
+
+
+def interrupted(*args, **kwargs):
+    raise KeyboardInterrupt
+
+
+# ---- nothing lost of an earlier fit
+
+
+def other_data(n_features=4):
+    rng = np.random.default_rng(5)
+    X = rng.random((60, n_features))
+    return X, (X[:, 0] > 0.5).astype(int)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, RuntimeError])
+@pytest.mark.parametrize("where", ["bind", "first SVM"])
+def test_an_end_before_any_answer_keeps_the_earlier_fit(case, error, where, monkeypatch):
+    model, X, y = case
+    model = clone(model).set_params(solver="working-set").fit(X, y)
+    before, expected = dict(vars(model)), raw_scores(model, X)
+
+    def fail(*args, **kwargs):
+        raise error
+
+    if where == "bind":
+        monkeypatch.setattr(TessellatedKernels, "bind", fail)
+    else:
+        monkeypatch.setattr(run_module, "solve_dual", fail)
+    with pytest.raises(error):
+        model.fit(*other_data())
+    monkeypatch.undo()
+    assert vars(model) == before
+    assert (raw_scores(model, X) == expected).all()
+
+
+@pytest.mark.parametrize("error", [RuntimeError("mine"), SystemExit(3)], ids=repr)
+def test_a_callback_that_raises_is_heard_and_costs_nothing(case, error):
+    model, X, y = case
+    model = clone(model).fit(X, y)
+    before = dict(vars(model))
+    with pytest.raises(type(error)) as caught:
+        model._fit(*other_data(), callback=stop_at(1, error))
+    assert caught.value is error
+    assert vars(model) == before
+
+
+def test_an_unfitted_estimator_stays_unfitted(case, monkeypatch):
+    model, X, y = case
+    model = clone(model)
+    monkeypatch.setattr(TessellatedKernels, "bind", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert not hasattr(model, "n_features_in_")
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_a_warning_made_an_error_does_not_cost_the_model(case):
+    model, X, y = case
+    model = clone(model).set_params(max_iter=1, tol=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ConvergenceWarning):
+            model.fit(X, y)
+    assert np.isfinite(raw_scores(model, X)).all()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to oneself are different there")
+def test_ctrl_c_inside_the_compiled_solver(monkeypatch):
+    """Another thread sends the signal once the second SVM has let go of the interpreter."""
+    X, y = make_circles(1500, noise=0.3, factor=0.6, random_state=0)
+    begun, native, calls = threading.Event(), dual_module._core.solve_dual, []
+
+    def watched(*args):
+        calls.append(1)
+        if len(calls) == 1 + first:
+            begun.set()
+        return native(*args)
+
+    class Core:
+        solve_dual = staticmethod(watched)
+
+    class CountFirst(Monitor):
+        def record(self, record, answer):
+            nonlocal first
+            first = len(calls) if record.iteration == 0 else first
+
+    def send():
+        begun.wait(60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    first = 10**9
+    monkeypatch.setattr(dual_module, "_core", Core)
+    sender = threading.Thread(target=send)
+    sender.start()
+    model = LearnedKernelSVC(C=1000.0, tol=1e-13, solver="frank-wolfe")
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model._fit(X, y, callback=CountFirst())
+    sender.join()
+    assert model.status_ == "interrupted"
+    assert 0 < model.gap_ < np.inf
+
+
+# ---- watching
+
+
+def test_phases_are_told_before_they_begin():
+    X, y = make_circles(500, noise=0.2, factor=0.5, random_state=0)
+
+    class Listener(Monitor):
+        def __init__(self):
+            self.heard = []
+
+        def phase(self, text):
+            self.heard.append(text)
+
+        def record(self, record, answer):
+            self.heard.append(record.iteration)
+
+    listener = Listener()
+    LearnedKernelSVC()._fit(X, y, callback=listener)
+    assert listener.heard[:3] == ["first kernel from 200 rows", "SVM 1 on 500 rows", 0]
+    assert any(str(text).startswith("kernel and machine together on") for text in listener.heard)
+
+
+def test_an_answer_can_be_had_at_every_record(circles):
+    X, y = circles
+    answers = []
+
+    class Listener(Monitor):
+        def record(self, record, answer):
+            answers.append((record, answer()))
+
+    LearnedKernelSVC(solver="working-set", tol=1e-6)._fit(X, y, callback=Listener())
+    for record, answer in answers:
+        assert answer.value == record.value
+        assert answer.gap == record.gap
+        assert answer.history[-1] == record
+
+
+def test_the_bound_is_that_of_the_vector_said_to_prove_it(circles):
+    X, y = circles
+    results, original = [], _base.choose_solver
+
+    def choose(name, problem):
+        def solve(*args, **kwargs):
+            results.append((problem, original(name, problem)(*args, **kwargs)))
+            return results[-1][1]
+
+        return solve
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_base, "choose_solver", choose)
+        for solver in SOLVERS:
+            LearnedKernelSVC(solver=solver).fit(X, y)
+    assert len(results) == len(SOLVERS)
+    for problem, result in results:
+        assert problem.at(result.w_bound).lower == pytest.approx(result.bound, rel=1e-12)
+
+
+def test_no_iterations_after_an_optimal_fit(circles):
+    X, y = circles
+    model = LearnedKernelSVC(warm_start=True).fit(X, y)
+    model.set_params(max_iter=0).fit(X, y)
+    assert model.status_ == "optimal"
+    assert model.n_iter_ == 0
+
+
+def test_without_scikit_learns_callbacks():
+    """As with scikit-learn before 1.9: everything works but set_callbacks."""
+    program = (
+        "import sys; sys.modules['sklearn.callback'] = None\n"
+        "import numpy as np, tessella\n"
+        "X = np.random.default_rng(0).random((40, 2)); y = X[:, 0] > X[:, 1]\n"
+        "model = tessella.LearnedKernelSVC().fit(X, y)\n"
+        "assert not hasattr(model, 'set_callbacks')\n"
+        "assert model.gap_ <= model.tol\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_bad_parameters_are_named(circles):
+    bad = {
+        "validation_fraction": [0.0, 1.0, -1, "a", np.nan],
+        "n_iter_no_change": [0, 1.5, True],
+        "checkpoint": [3, "missing/folder/file", "."],
+    }
+    for name, values in bad.items():
+        for value in values:
+            with pytest.raises(ValueError, match=name):
+                LearnedKernelSVR(**{name: value}).fit(*circles)
