@@ -27,7 +27,7 @@ SOLVERS = ["working-set", "joint", "frank-wolfe", "apd", "hybrid"]
 def stop_at(iteration, error):
     def callback(record):
         if record.iteration == iteration:
-            raise error
+            raise error("mine")
 
     return callback
 
@@ -40,8 +40,8 @@ class Stopper(Monitor):
 # Ways to end a fit before its time: parameters, callback, and the status that tells it.
 ENDS = {
     "max_iter": ({"max_iter": 2}, None, "iteration limit"),
-    "Ctrl-C": ({}, stop_at(2, KeyboardInterrupt()), "interrupted"),
-    "memory": ({}, stop_at(2, MemoryError()), "out of memory"),
+    "Ctrl-C": ({}, stop_at(2, KeyboardInterrupt), "interrupted"),
+    "memory": ({}, stop_at(2, MemoryError), "out of memory"),
     "callback": ({}, Stopper(), "stopped by a callback"),
 }
 
@@ -85,8 +85,10 @@ def test_out_of_time_before_the_first_record_still_leaves_a_record(circles):
     assert model.history_[0].gap == model.gap_
 
 
-@pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("solver", SOLVERS)
+RESUMED = [(s, e) for s in SOLVERS for e in ENDS if s == "working-set" or e == "Ctrl-C"]
+
+
+@pytest.mark.parametrize(("solver", "end"), RESUMED)
 def test_warm_start_resumes_after_every_end(case, end, solver):
     model, X, y = case
     model = cut_short(clone(model).set_params(solver=solver, warm_start=True), X, y, end)
@@ -113,7 +115,9 @@ def test_warm_start_without_iterations_gives_the_same_model(case):
 
 def test_a_resumed_fit_that_is_interrupted_at_once_keeps_what_it_had(case, monkeypatch):
     model, X, y = case
-    model = cut_short(clone(model).set_params(warm_start=True, solver="working-set"), X, y, "Ctrl-C")
+    model = cut_short(
+        clone(model).set_params(warm_start=True, solver="working-set"), X, y, "Ctrl-C"
+    )
     gap = model.gap_
     monkeypatch.setattr(run_module, "solve_dual", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
@@ -155,14 +159,13 @@ def test_an_end_before_any_answer_keeps_the_earlier_fit(case, error, where, monk
     assert (raw_scores(model, X) == expected).all()
 
 
-@pytest.mark.parametrize("error", [RuntimeError("mine"), SystemExit(3)], ids=repr)
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
 def test_a_callback_that_raises_is_heard_and_costs_nothing(case, error):
     model, X, y = case
     model = clone(model).fit(X, y)
     before = dict(vars(model))
-    with pytest.raises(type(error)) as caught:
+    with pytest.raises(error, match="mine"):
         model._fit(*other_data(), callback=stop_at(1, error))
-    assert caught.value is error
     assert vars(model) == before
 
 

@@ -1,7 +1,14 @@
 """scikit-learn estimators: thin faces of the solvers."""
 
+from tessella.estimators._checkpoint import CheckpointError
 from tessella.estimators._classifier import LearnedKernelSVC
 from tessella.estimators._outside import ExtrapolationWarning, OutsideCount
 from tessella.estimators._regressor import LearnedKernelSVR
 
-__all__ = ["ExtrapolationWarning", "LearnedKernelSVC", "LearnedKernelSVR", "OutsideCount"]
+__all__ = [
+    "CheckpointError",
+    "ExtrapolationWarning",
+    "LearnedKernelSVC",
+    "LearnedKernelSVR",
+    "OutsideCount",
+]
