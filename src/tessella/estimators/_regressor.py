@@ -65,7 +65,7 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         and at the end. A fit of the same problem (rows, weights, `C`, kernels; whatever its
         solver, tolerance and limits) goes on from it. The checkpoint of another problem is an
         error as long as that is unfinished, and is replaced otherwise. One path serves one fit
-        at a time.
+        at a time. Limits are those of each run; `history_` covers all of them.
     warm_start : bool, default=False
         Start from the kernel (and, for the same rows, the dual vector) of the previous fit,
         however that ended. A checkpoint comes first.
