@@ -1,7 +1,8 @@
 """A live display of a fit: how far the certified gap is on its way to the tolerance.
 
 Estimators show it with ``verbose=2``, the command line on a terminal; both in a notebook as well.
-It needs rich (``pip install "tessella[cli]"``), which is imported only when a display is made.
+It needs rich (``pip install "tessella[cli]"``), which is imported only when a display is made,
+and in a notebook ipywidgets, as rich does.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, Self
 
 from tessella.solvers import IterationRecord, Monitor, SolverResult
@@ -64,7 +66,7 @@ class ProgressDisplay(Monitor):
     Raises
     ------
     ImportError
-        Without rich.
+        Without rich, or without ipywidgets in a notebook.
 
     Notes
     -----
@@ -74,6 +76,12 @@ class ProgressDisplay(Monitor):
 
     def __init__(self, tol: float, *, console: Any = None, disable: bool = False) -> None:
         rich = _rich_progress()
+        console = rich.get_console() if console is None else console
+        if console.is_jupyter and find_spec("ipywidgets") is None:
+            raise ImportError(
+                "A live display in a notebook needs ipywidgets, which is not installed: pip "
+                "install ipywidgets, or use verbose=1 for a table."
+            )
         self._tol = tol
         self._first = math.inf
         self._progress = rich.Progress(
@@ -93,7 +101,7 @@ class ProgressDisplay(Monitor):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         ended = "stopped" if kind is not None else "done"
-        self._progress.update(self._task, description=ended)
+        self._progress.update(self._task, description=ended, refresh=True)
         self._progress.stop()
 
     def phase(self, text: str) -> None:

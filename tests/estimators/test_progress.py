@@ -81,6 +81,13 @@ def test_without_rich_a_clear_error_comes_first(case, monkeypatch):
     assert clone(model).set_params(verbose=1).fit(X, y).gap_ <= model.tol
 
 
+def test_a_notebook_without_its_widgets_is_told_so(monkeypatch):
+    screen = Console(file=io.StringIO(), force_jupyter=True)
+    monkeypatch.setattr(tessella.progress, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"needs ipywidgets.*verbose=1"):
+        ProgressDisplay(1e-3, console=screen)
+
+
 def test_part_done():
     assert part_done(np.inf, np.inf, 1e-3) == 0.0
     assert part_done(2.0, 1.0, 1e-3) == 0.0

@@ -43,7 +43,7 @@ def interrupt_at(iteration):
 
 
 def interrupted(model, y, iteration=1, rows=X, **options):
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
+    with pytest.warns(ConvergenceWarning, match=r"interrupted.*go on from the checkpoint .*ckpt"):
         return clone(model)._fit(rows, y, callback=interrupt_at(iteration), **options)
 
 

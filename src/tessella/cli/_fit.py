@@ -124,9 +124,11 @@ def _fit(model: Any, X: NDArray[Any], y: NDArray[Any]) -> list[str]:
     status = SolverStatus(model.status_)
     if status is SolverStatus.OPTIMAL:
         return texts
+    unfinished = model.checkpoint is not None and status is not SolverStatus.STALLED
+    remedy = f"the same command goes on from {model.checkpoint}" if unfinished else _REMEDY[status]
     shortfall = (
         f"not converged ({status.value}): the certified gap {model.gap_:.1e} is above "
-        f"tol={model.tol:g}; {_REMEDY[status]}"
+        f"tol={model.tol:g}; {remedy}"
     )
     return [shortfall, *(text for text in texts if "certified relative gap" not in text)]
 

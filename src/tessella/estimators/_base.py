@@ -19,7 +19,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from tessella.backend import limit_blas, require_memory
 from tessella.estimators._callbacks import CallbackMonitor, CallbackSupport, run_with_callbacks
-from tessella.estimators._checkpoint import Checkpoint, StartingPoint, check_path, fingerprint
+from tessella.estimators._checkpoint import (
+    FINISHED,
+    Checkpoint,
+    StartingPoint,
+    check_path,
+    fingerprint,
+)
 from tessella.estimators._early_stopping import HeldOut, ScoreMonitor, hold_out
 from tessella.estimators._outside import OutsideCount, count_outside, warn_outside
 from tessella.estimators._relevance import RelevanceMixin
@@ -117,7 +123,8 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
                 lambda hooks: self._learn(X, y, sample_weight, Watchers(callback, hooks)),
             )
         if result.gap > self.tol:
-            warnings.warn(_shortfall(result, self.tol), ConvergenceWarning, stacklevel=3)
+            text = _shortfall(result, self.tol, self.checkpoint)
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
         return self
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> SolverResult:
@@ -133,6 +140,8 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
         except ValueError as error:
             raise _with_remedy(error) from error
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():  # older versions of scikit-learn let it pass
+            raise ValueError("sample_weight must have at least one non-zero weight.")
         return X, y, weight
 
     def _y_checks(self) -> dict[str, Any]:
@@ -417,16 +426,19 @@ def _with_remedy(error: ValueError) -> ValueError:
     return error
 
 
-def _shortfall(result: SolverResult, tol: float) -> str:
+def _shortfall(result: SolverResult, tol: float, checkpoint: Any) -> str:
+    again = "Fit again with warm_start=True to go on from here."
     remedy = {
         SolverStatus.MAX_ITER: "Raise max_iter, or accept a larger tol.",
         SolverStatus.TIME_LIMIT: "Raise time_limit, or accept a larger tol.",
-        SolverStatus.INTERRUPTED: "Fit again with warm_start=True to go on from here.",
+        SolverStatus.INTERRUPTED: again,
+        SolverStatus.CALLBACK: again,
         SolverStatus.VALIDATION: "Raise n_iter_no_change to go on for longer.",
-        SolverStatus.CALLBACK: "Fit again with warm_start=True to go on from here.",
         SolverStatus.OUT_OF_MEMORY: "Use precision='float32', another solver or fewer rows.",
         SolverStatus.STALLED: "Use precision='float64', a smaller C or a larger tol.",
     }[result.status]
+    if checkpoint is not None and result.status not in FINISHED:
+        remedy = f"Fit the same data again to go on from the checkpoint {os.fspath(checkpoint)}."
     return (
         f"The {result.solver} solver stopped ({result.status.value}) after {result.n_iter} "
         f"iterations with a certified relative gap of {result.gap:.2e}, above tol={tol:g}. The "

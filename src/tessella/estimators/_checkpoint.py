@@ -24,8 +24,10 @@ FloatArray = NDArray[np.float64]
 
 INTERVAL = 30.0  # least seconds between two writes within a run
 
+# After these the same fit would do no better; all others invite to go on.
+FINISHED = (SolverStatus.OPTIMAL, SolverStatus.VALIDATION, SolverStatus.STALLED)
+
 _PAIR = ("P", "w", "w_bound")
-_FINISHED = (SolverStatus.OPTIMAL, SolverStatus.VALIDATION, SolverStatus.STALLED)
 
 
 class CheckpointError(ArchiveError):
@@ -144,7 +146,7 @@ class Checkpoint(Monitor):
         }
         content = {
             "fingerprint": self._fingerprint,
-            "finished": result.status in _FINISHED,
+            "finished": result.status in FINISHED,
             "seconds": history[-1].time,
             "gap": result.gap,
             "pair": pair,

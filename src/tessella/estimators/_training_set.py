@@ -48,12 +48,13 @@ class TrainingSet:
 
     def gather(self, values: FloatArray) -> FloatArray:
         """Per-row values of the data as given, for the rows of this set."""
-        return values[self.index]
+        gathered: FloatArray = values[..., self.index]
+        return gathered
 
     def scatter(self, values: FloatArray, n_given: int) -> FloatArray:
         """The inverse of :meth:`gather`: zero for rows that are absent or merged into another."""
-        given = np.zeros(n_given)
-        given[self.index] = values
+        given = np.zeros((*values.shape[:-1], n_given))
+        given[..., self.index] = values
         return given
 
 
