@@ -82,14 +82,19 @@ class ProgressDisplay(Monitor):
                 "A live display in a notebook needs ipywidgets, which is not installed: pip "
                 "install ipywidgets, or use verbose=1 for a table."
             )
+
+        def fixed(width: int) -> Any:
+            return importlib.import_module("rich.table").Column(min_width=width, no_wrap=True)
+
         self._tol = tol
         self._first = math.inf
         self._progress = rich.Progress(
-            rich.SpinnerColumn(),
+            # On a narrow screen the bar and the texts give way; that it lives is always seen.
+            rich.SpinnerColumn(table_column=fixed(1)),
             rich.TextColumn("{task.description}", markup=False),
-            rich.BarColumn(bar_width=24),
+            rich.BarColumn(bar_width=16),
             rich.TextColumn("{task.fields[state]}", markup=False),
-            rich.TimeElapsedColumn(),
+            rich.TimeElapsedColumn(table_column=fixed(7)),
             console=console,
             disable=disable,
         )
@@ -116,8 +121,8 @@ class ProgressDisplay(Monitor):
             self._task,
             completed=part_done(record.gap, self._first, self._tol),
             state=(
-                f"gap {record.gap:.1e} → {self._tol:.0e}  value {record.value:.6g}  "
-                f"iteration {record.iteration}  SVMs {record.n_svm}"
+                f"gap {record.gap:.1e} → {self._tol:.0e}  value {record.value:.5g}  "
+                f"SVMs {record.n_svm}"
             ),
         )
 

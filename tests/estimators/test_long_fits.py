@@ -245,7 +245,7 @@ def test_phases_are_told_before_they_begin():
     listener = Listener()
     LearnedKernelSVC()._fit(X, y, callback=listener)
     assert listener.heard[:3] == ["first kernel from 200 rows", "SVM 1 on 500 rows", 0]
-    assert any(str(text).startswith("kernel and machine together on") for text in listener.heard)
+    assert any(str(text).startswith("joint step on") for text in listener.heard)
 
 
 def test_an_answer_can_be_had_at_every_record(circles):

@@ -32,8 +32,7 @@ def test_shows_what_matters(screen):
     last = model.history_[-1]
     for part in (
         f"gap {last.gap:.1e} → 1e-04",
-        f"value {last.value:.6g}",
-        f"iteration {last.iteration}",
+        f"value {last.value:.5g}",
         f"SVMs {last.n_svm}",
         "done",
     ):
@@ -46,6 +45,15 @@ def test_phases_are_shown_while_they_last(screen):
             display.phase(text)
             display._progress.refresh()
             assert text in shown(screen)
+
+
+def test_a_narrow_screen_still_shows_that_it_lives():
+    screen = Console(file=io.StringIO(), force_terminal=True, width=60, color_system=None)
+    with ProgressDisplay(1e-3, console=screen) as display:
+        display._progress.update(display._task, state="gap 1.0e-01 → 1e-03  value 123.45  SVMs 12")
+        display.phase("joint step on 800 rows")
+        display._progress.refresh()
+    assert "0:00:00" in shown(screen)
 
 
 def test_a_failed_fit_is_not_done(screen):
