@@ -113,9 +113,11 @@ def load(name: str, rows: int | None = None, seed: int = 0) -> Dataset:
 
 def saddle_point(data: Dataset, kernels: KernelSet, C: float) -> SaddlePoint:
     """The problem that an estimator's `fit` would solve on these rows."""
-    rows = TrainingSet.build(data.X, data.y, np.ones(len(data.y)))
+    # Classes by number, as estimators have them: the order of the rows depends on it.
+    y = (data.y > 0).astype(np.float64) if data.task == CLASSIFICATION else data.y
+    rows = TrainingSet.build(data.X, y, np.ones(len(data.y)))
     if data.task == CLASSIFICATION:
-        dual = DualProblem.classification(rows.y, C * rows.weight)
+        dual = DualProblem.classification(2.0 * rows.y - 1.0, C * rows.weight)
     else:
         mean = np.average(rows.y, weights=rows.weight)
         deviation = np.sqrt(np.average((rows.y - mean) ** 2, weights=rows.weight))

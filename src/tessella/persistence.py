@@ -144,7 +144,7 @@ def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     with _FORMAT.reading(path) as (manifest, arrays):
         fitted = _decode_named(manifest["fitted"], arrays)
-        kernels = fitted["kernel_"].kernels
+        kernels = kernel_list(fitted["kernel_"])[0].kernels
         lists = (fitted.get("classes_"), fitted.get("feature_names_in_"))
         classes, names = (None if values is None else values.tolist() for values in lists)
         return {
@@ -306,18 +306,33 @@ def _build(manifest: dict[str, Any], arrays: Arrays) -> Any:
     return model
 
 
+def kernel_list(kernel: LearnedKernel | list[LearnedKernel]) -> list[LearnedKernel]:
+    """The kernels of a model: most have one."""
+    return kernel if isinstance(kernel, list) else [kernel]
+
+
 def _check_fitted_parts(model: Any) -> None:
     """Refuse parts that do not belong together, which would only fail at prediction."""
-    kernel, count = model.kernel_, model.dual_coef_.size
-    side = kernel.kernels.count_params(len(kernel.box.kept))
+    found, n_features = kernel_list(model.kernel_), model.n_features_in_
+    n_machines, count = model.dual_coef_.shape
     if (
-        kernel.P.shape != (side, side)
-        or kernel.box.n_features_in != model.n_features_in_
-        or model.support_vectors_.shape != (count, model.n_features_in_)
-        or model._sample_rows.shape[1:] != (model.n_features_in_,)
-        or model.dual_coef_.shape != (1, count)
-        or model.intercept_.shape != (1,)
+        not all(_fits(kernel, n_features) for kernel in found)
+        or len(found) not in (1, n_machines)
+        or model.support_vectors_.shape != (count, n_features)
+        or model._sample_rows.shape[1:] != (n_features,)
+        or model.intercept_.shape != (n_machines,)
     ):
         raise ModelFileError("the arrays of the model do not fit together.")
-    if isinstance(model, LearnedKernelSVC) and model.classes_.shape != (2,):
-        raise ModelFileError("a classifier must have two classes.")
+    if isinstance(model, LearnedKernelSVC):
+        n_classes = len(model.classes_)
+        if n_classes < 2 or n_machines != n_classes * (n_classes - 1) // 2:
+            raise ModelFileError(
+                f"a classifier of {n_classes} classes cannot have {n_machines} machines."
+            )
+    elif n_machines != 1:
+        raise ModelFileError("a regressor must have one machine.")
+
+
+def _fits(kernel: LearnedKernel, n_features: int) -> bool:
+    side = kernel.kernels.count_params(len(kernel.box.kept))
+    return kernel.P.shape == (side, side) and kernel.box.n_features_in == n_features

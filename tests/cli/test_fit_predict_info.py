@@ -91,7 +91,7 @@ def test_forced_task(run, fails, people, tmp_path):
     assert "R²" in run("fit train.csv --target group --task regression -o model.tsl").stdout
     people.to_csv("train.csv", index=False)
     fails("fit train.csv --target group --task regression -o m.tsl", "is not a number")
-    fails("fit train.csv --target age --task classification -o m.tsl", "has 40 classes", "binary")
+    fails("fit train.csv --target age --task classification -o m.tsl", "has 40 classes in 40 rows")
     result = run("fit train.csv --target group --task guess -o m.tsl")
     assert result.exit_code == 2
 

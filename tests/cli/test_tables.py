@@ -44,9 +44,9 @@ BROKEN = {
     "no features": ("y\n1\n2\n", "there is no column besides the target 'y'"),
     "constant": ("a,y\n1,3\n2,3\n", "the target 'y' is constant: every value is 3"),
     "one class": ("a,y\n1,no\n2,no\n", "the target 'y' has a single class, 'no'"),
-    "three classes": (
+    "as many classes as rows": (
         "a,y\n1,u\n2,v\n3,w\n",
-        "has 3 classes ('u', 'v', 'w'); classification is binary for now",
+        "has 3 classes in 3 rows ('u', 'v', 'w'); for a number to predict use --task regression",
     ),
     "constant features": ("a,y\n1,3\n1,4\n1,5\n", "All 1 features are constant"),
 }

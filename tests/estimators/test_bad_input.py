@@ -44,10 +44,21 @@ def test_class_that_only_zero_weights_have(circles):
         LearnedKernelSVC().fit(X, y, sample_weight=(y == 0).astype(float))
 
 
-def test_three_classes(circles):
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        (
+            {"multi_class": "crammer"},
+            "use 'shared' or 'separate'",
+        ),
+        ({"decision_function_shape": "ovx"}, "use 'ovr' or 'ovo'"),
+        ({"decision_function_shape": "ovo", "break_ties": True}, "break_ties=True needs"),
+    ],
+)
+def test_parameters_of_several_classes(circles, params, message):
     X, _ = circles
-    with pytest.raises(ValueError, match=r"binary classification.*3 classes.*OneVsRest"):
-        LearnedKernelSVC().fit(X, np.arange(len(X)) % 3)
+    with pytest.raises(ValueError, match=message):
+        LearnedKernelSVC(**params).fit(X, np.arange(len(X)) % 3)
 
 
 def test_continuous_labels(circles):

@@ -77,7 +77,7 @@ def _target(table: Table, name: str, task: Task) -> tuple[Task, NDArray[Any]]:
     if task is Task.auto:
         task = _guess(table, name)
     if task is Task.classification:
-        return task, _two_classes(table, name)
+        return task, _classes(table, name)
     y = table.numbers(name)
     if (y == y[0]).all():
         raise CommandError(
@@ -91,7 +91,7 @@ def _guess(table: Table, name: str) -> Task:
     return Task.classification if two_values else Task.regression
 
 
-def _two_classes(table: Table, name: str) -> NDArray[Any]:
+def _classes(table: Table, name: str) -> NDArray[Any]:
     labels = table.labels(name)
     classes = [str(label) for label in np.unique(labels)]
     if len(classes) == 1:
@@ -99,10 +99,10 @@ def _two_classes(table: Table, name: str) -> NDArray[Any]:
             f"{table.path}: the target {name!r} has a single class, {classes[0]!r}; classification "
             "needs two"
         )
-    if len(classes) > 2:
+    if len(classes) > 2 and 2 * len(classes) > len(labels):
         raise CommandError(
-            f"{table.path}: the target {name!r} has {len(classes)} classes ({listed(classes)}); "
-            "classification is binary for now"
+            f"{table.path}: the target {name!r} has {len(classes)} classes in {len(labels)} rows "
+            f"({listed(classes)}); for a number to predict use --task regression"
         )
     return labels
 

@@ -13,7 +13,7 @@ import typer
 from tessella.cli._predict import feature_columns
 from tessella.cli._render import as_gap, as_text, show_pairs
 from tessella.kernels import KernelSet
-from tessella.persistence import load, read_info
+from tessella.persistence import kernel_list, load, read_info
 
 
 def show_info(path: Path, *, as_json: bool) -> None:
@@ -36,7 +36,7 @@ def show_info(path: Path, *, as_json: bool) -> None:
 def describe(path: Path) -> dict[str, Any]:
     """The contents of a model file as values that JSON can hold."""
     info, model = read_info(path), load(path)
-    fitted, P = info["fitted"], model.kernel_.P
+    fitted, P = info["fitted"], kernel_list(model.kernel_)[0].P
     description: dict[str, Any] = _jsonable(
         {
             "estimator": info["estimator"],

@@ -70,6 +70,15 @@ def _features(table: Table, names: list[str] | None, count: int) -> FloatArray:
     return table.matrix(names)
 
 
+def _scores(model: Any, X: FloatArray) -> dict[str, list[float]]:
+    """A column with the score of the second of two classes, or one for each of several."""
+    scores = model.decision_function(X)
+    if scores.ndim == 1:
+        return {"score": scores.tolist()}
+    named = zip(model.classes_.tolist(), scores.T.tolist(), strict=True)
+    return {f"score {label}": column for label, column in named}
+
+
 def _predictions(model: Any, X: FloatArray) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -78,7 +87,7 @@ def _predictions(model: Any, X: FloatArray) -> str:
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         columns = {"prediction": model.predict(X).tolist()}
         if hasattr(model, "classes_"):
-            columns["score"] = model.decision_function(X).tolist()
+            columns |= _scores(model, X)
     writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))
     return buffer.getvalue()

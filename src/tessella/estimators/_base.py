@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy, deepcopy
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -18,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from tessella.backend import limit_blas, require_memory
-from tessella.estimators._callbacks import CallbackMonitor, CallbackSupport, run_with_callbacks
+from tessella.estimators._callbacks import CallbackSupport, run_with_callbacks
 from tessella.estimators._checkpoint import (
     FINISHED,
     Checkpoint,
@@ -27,6 +26,8 @@ from tessella.estimators._checkpoint import (
     fingerprint,
 )
 from tessella.estimators._early_stopping import HeldOut, ScoreMonitor, hold_out
+from tessella.estimators._fitting import Given, Outcome, Watchers
+from tessella.estimators._machines import Machines
 from tessella.estimators._outside import OutsideCount, count_outside, warn_outside
 from tessella.estimators._relevance import RelevanceMixin
 from tessella.estimators._training_set import TrainingSet
@@ -57,34 +58,6 @@ FloatArray = NDArray[np.float64]
 _PRECISIONS = ("float64", "float32")
 
 
-@dataclass(frozen=True)
-class Given:
-    """What a training set does not say about the data as given.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows.
-    target_scale, target_mean : float
-        Spread and mean of the target that learning has divided by and subtracted.
-    held_out : HeldOut or None
-        Rows for early stopping.
-    """
-
-    n_rows: int
-    target_scale: float = 1.0
-    target_mean: float = 0.0
-    held_out: HeldOut | None = None
-
-
-@dataclass(frozen=True)
-class Watchers:
-    """Who follows a fit from outside: a caller's callback, and those of scikit-learn."""
-
-    callback: Callback | None
-    hooks: CallbackMonitor | None
-
-
 class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type: ignore[misc]
     """Shared by :class:`LearnedKernelSVC` and :class:`LearnedKernelSVR`; not for direct use."""
 
@@ -106,6 +79,7 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
     verbose: int
     random_state: Any
     n_jobs: int | None
+    kernel_: Any  # a LearnedKernel, or a list of them
 
     # -------------------------------------------------------------------------------- fitting
 
@@ -115,19 +89,19 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
         """Fit, or leave the estimator as it was."""
         self._check_params()
         with _all_or_nothing(self):
-            result = run_with_callbacks(
+            outcome = run_with_callbacks(
                 self,
                 X,
                 y,
                 sample_weight,
                 lambda hooks: self._learn(X, y, sample_weight, Watchers(callback, hooks)),
             )
-        if result.gap > self.tol:
-            text = _shortfall(result, self.tol, self.checkpoint)
+        if outcome.gap > self.tol:
+            text = _shortfall(outcome, self.tol, self.checkpoint)
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
         return self
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> SolverResult:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> Outcome:
         """From the data as given to fitted attributes."""
         raise NotImplementedError
 
@@ -202,31 +176,31 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
         )
 
     def _solve(
-        self, rows: TrainingSet, dual: DualProblem, given: Given, watchers: Watchers
+        self,
+        rows: TrainingSet,
+        machines: Machines,
+        given: Given,
+        watchers: Watchers,
+        box: UnitBox | None = None,
     ) -> SolverResult:
-        """Learn the kernel on the rows of a training set, and keep what was learned."""
-        box = UnitBox.fit(rows.X)
-        if not len(box.kept):
-            raise ValueError(
-                f"All {rows.X.shape[1]} features are constant, so no kernel can tell the rows "
-                "apart. Check that the right columns were selected."
-            )
+        """Learn a kernel for some machines on the rows of a training set, and keep it all."""
+        box = fit_box(rows.X) if box is None else box
         kernels = self._kernel_set()
         dtype = np.dtype(self.precision)
-        self._require_memory(kernels, len(rows.X), len(box.kept), dtype.itemsize)
-        checkpoint = self._open_checkpoint(rows, dual, kernels)
-        start = (checkpoint and checkpoint.start) or self._start(rows, given.n_rows)
+        self._require_memory(kernels, machines.sizes, len(box.kept), dtype.itemsize)
+        checkpoint = self._open_checkpoint(rows, machines.dual, kernels)
+        start = (checkpoint and checkpoint.start) or self._start(rows, machines, given.n_rows)
         scores = [] if checkpoint is None else checkpoint.scores
         with limit_blas(), self._display() as display, _flushed(checkpoint):
-            bound = kernels.bind(box.apply(rows.X), dtype=dtype, n_jobs=self.n_jobs)
+            bound = machines.bind(kernels, box.apply(rows.X), dtype, self.n_jobs)
             if start is not None and start.P.shape != (bound.n_params, bound.n_params):
                 start = None  # another kernel set than last time: its P means nothing here
-            problem = SaddlePoint(bound, dual)
+            problem = SaddlePoint(bound, machines.dual)
 
             def model_of(result: SolverResult) -> BaseLearnedKernel:
                 model = copy(self)
                 kernel = LearnedKernel(deepcopy(bound.kernels), result.P, box)
-                model._keep(rows, result, kernel, given, scores)
+                model._keep(rows, machines, result, kernel, given, scores)
                 return model
 
             if watchers.hooks is not None:
@@ -249,10 +223,16 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
             )
         if checkpoint is not None:
             result = checkpoint.finish(result)
-        self.__dict__.update(vars(model_of(result)))
+        self._become(model_of(result))
         if watchers.hooks is not None:
             watchers.hooks.finish(result)
         return result
+
+    def _become(self, model: BaseLearnedKernel) -> None:
+        """Take over all attributes of a copy."""
+        attributes = dict(vars(model))
+        self.__dict__.clear()
+        self.__dict__.update(attributes)
 
     def _open_checkpoint(
         self, rows: TrainingSet, dual: DualProblem, kernels: KernelSet
@@ -268,46 +248,53 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
         return nullcontext(TablePrinter() if self.verbose else None)
 
     def _require_memory(
-        self, kernels: KernelSet, n_samples: int, n_features: int, itemsize: int
+        self, kernels: KernelSet, sizes: list[int], n_features: int, itemsize: int
     ) -> None:
+        n_samples = sum(sizes)
         needed = kernels.memory_estimate(n_samples, n_features, itemsize)
-        needed += working_memory(self.solver, n_samples, itemsize, by_rows=kernels.by_rows)
+        needed += working_memory(self.solver, sizes, itemsize, by_rows=kernels.by_rows)
         remedies = [] if itemsize == 4 else ["precision='float32'"]
         if self.solver not in ("auto", "working-set"):
             remedies.append("solver='working-set'")
+        several = f" in {len(sizes)} machines" if len(sizes) > 1 else ""
         require_memory(
             needed,
-            f"Learning a kernel on {n_samples} rows",
+            f"Learning a kernel on {n_samples} rows{several}",
             f"Use {' or '.join([*remedies, 'fewer rows'])}.",
         )
 
-    def _start(self, rows: TrainingSet, n_given: int) -> StartingPoint | None:
+    def _start(self, rows: TrainingSet, machines: Machines, n_given: int) -> StartingPoint | None:
         """Where a warm start begins: the last P, and the last w if the data has as many rows."""
-        if not (self.warm_start and hasattr(self, "kernel_")):
+        if not (self.warm_start and isinstance(getattr(self, "kernel_", None), LearnedKernel)):
             return None
-        if self._n_rows != n_given:
+        if self._n_rows != n_given or len(self.dual_coef_) != len(machines):
             return StartingPoint(self.kernel_.P, None, None)
-        w = np.zeros(n_given)
-        w[self.support_] = self.dual_coef_[0] / self._target_scale
-        w_bound = None if self._w_bound is None else rows.gather(self._w_bound)
-        return StartingPoint(self.kernel_.P, rows.gather(w), w_bound)
+        spread = np.zeros((len(machines), n_given))
+        spread[:, self.support_] = self.dual_coef_ / self._target_scale
+        w = machines.collect(rows.gather(spread))
+        w_bound = None
+        if self._w_bound is not None:
+            w_bound = machines.collect(rows.gather(self._w_bound))
+        return StartingPoint(self.kernel_.P, w, w_bound)
 
     def _keep(
         self,
         rows: TrainingSet,
+        machines: Machines,
         result: SolverResult,
         kernel: LearnedKernel,
         given: Given,
         scores: list[float],
     ) -> None:
         """Fitted attributes from the answer of a solver."""
-        support = np.flatnonzero(result.w)
+        coefficients = machines.spread(result.w)
+        support = np.flatnonzero(coefficients.any(axis=0))
         support = support[np.argsort(rows.index[support])]
         self.kernel_ = kernel
         self.P_ = kernel.P
         self.support_ = rows.index[support]
         self.support_vectors_ = rows.X[support]
-        self.dual_coef_ = given.target_scale * result.w[support][None, :]
+        self.dual_coef_ = given.target_scale * coefficients[:, support]
         self.intercept_ = given.target_scale * result.intercept + given.target_mean
         self.n_iter_ = result.n_iter
         self.objective_ = result.value
@@ -321,23 +308,26 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
         self._target_scale = given.target_scale
         # Only for whoever goes on from here: a finished fit has no use for it.
         unfinished = result.status is not SolverStatus.OPTIMAL
-        self._w_bound = rows.scatter(result.w_bound, given.n_rows) if unfinished else None
+        proof = machines.spread(result.w_bound)
+        self._w_bound = rows.scatter(proof, given.n_rows) if unfinished else None
         self._keep_sample(rows)
 
     # ----------------------------------------------------------------------------- predicting
 
     def _scores(self, X: Any) -> FloatArray:
-        """``f(x)`` for the rows of X."""
+        """``f(x)`` of each machine for the rows of X, of shape (n_samples, n_machines)."""
         check_is_fitted(self, "kernel_")
         X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
         if self.warn_outside:
             warn_outside(self._count_outside(X), stacklevel=3)  # of predict's caller
         with limit_blas():
-            scores = self.kernel_.scores(
-                X, self.support_vectors_, self.dual_coef_[0], n_jobs=self.n_jobs
-            )
-        result: FloatArray = scores + self.intercept_[0]
-        return result
+            return self._machine_scores(X) + self.intercept_
+
+    def _machine_scores(self, X: FloatArray) -> FloatArray:
+        scores: FloatArray = self.kernel_.scores(
+            X, self.support_vectors_, self.dual_coef_.T, n_jobs=self.n_jobs
+        )
+        return scores
 
     def count_outside(self, X: Any) -> OutsideCount:
         """Count the rows outside the range of the training data, where predictions extrapolate.
@@ -357,7 +347,8 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
         return self._count_outside(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _count_outside(self, X: FloatArray) -> OutsideCount:
-        return count_outside(self.kernel_, X, feature_names(self, X.shape[1]))
+        kernel = self.kernel_[0] if isinstance(self.kernel_, list) else self.kernel_
+        return count_outside(kernel, X, feature_names(self, X.shape[1]))
 
     # -------------------------------------------------------------------------------- keeping
 
@@ -378,6 +369,17 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
         from tessella.persistence import save  # not above: that module imports the estimators
 
         save(self, path, metadata=metadata)
+
+
+def fit_box(X: FloatArray) -> UnitBox:
+    """The scaling of training rows; an error when they do not differ."""
+    box = UnitBox.fit(X)
+    if not len(box.kept):
+        raise ValueError(
+            f"All {X.shape[1]} features are constant, so no kernel can tell the rows apart. Check "
+            "that the right columns were selected."
+        )
+    return box
 
 
 def require_positive(name: str, value: Any, *, or_zero: bool = False) -> None:
@@ -426,7 +428,7 @@ def _with_remedy(error: ValueError) -> ValueError:
     return error
 
 
-def _shortfall(result: SolverResult, tol: float, checkpoint: Any) -> str:
+def _shortfall(outcome: Outcome, tol: float, checkpoint: Any) -> str:
     again = "Fit again with warm_start=True to go on from here."
     remedy = {
         SolverStatus.MAX_ITER: "Raise max_iter, or accept a larger tol.",
@@ -436,11 +438,11 @@ def _shortfall(result: SolverResult, tol: float, checkpoint: Any) -> str:
         SolverStatus.VALIDATION: "Raise n_iter_no_change to go on for longer.",
         SolverStatus.OUT_OF_MEMORY: "Use precision='float32', another solver or fewer rows.",
         SolverStatus.STALLED: "Use precision='float64', a smaller C or a larger tol.",
-    }[result.status]
-    if checkpoint is not None and result.status not in FINISHED:
+    }[outcome.status]
+    if checkpoint is not None and outcome.status not in FINISHED:
         remedy = f"Fit the same data again to go on from the checkpoint {os.fspath(checkpoint)}."
     return (
-        f"The {result.solver} solver stopped ({result.status.value}) after {result.n_iter} "
-        f"iterations with a certified relative gap of {result.gap:.2e}, above tol={tol:g}. The "
+        f"The {outcome.solver} solver stopped ({outcome.status.value}) after {outcome.n_iter} "
+        f"iterations with a certified relative gap of {outcome.gap:.2e}, above tol={tol:g}. The "
         f"best model found is kept. {remedy}"
     )

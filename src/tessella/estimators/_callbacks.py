@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from tessella.solvers import IterationRecord, Monitor, SolverResult, SolverStatus
+
+T = TypeVar("T")
 
 if find_spec("sklearn.callback") is None:
 
@@ -115,18 +117,18 @@ def run_with_callbacks(
     X: Any,
     y: Any,
     sample_weight: Any,
-    body: Callable[[CallbackMonitor | None], SolverResult],
-) -> SolverResult:
+    body: Callable[[CallbackMonitor | None], T],
+) -> T:
     """Run the body of a fit; what its callbacks have set up is taken down whatever happens."""
     if not hasattr(estimator, "_skl_callbacks"):
         return body(None)
     from sklearn.callback import with_callbacks
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def managed(estimator: Any) -> SolverResult:
+    def managed(estimator: Any) -> T:
         return body(CallbackMonitor(estimator, X, y, sample_weight))
 
-    result: SolverResult = managed(estimator)
+    result: T = managed(estimator)
     return result
 
 

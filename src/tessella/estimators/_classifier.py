@@ -7,12 +7,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 
-from tessella.estimators._base import BaseLearnedKernel, Given, Watchers
+from tessella.estimators._base import BaseLearnedKernel, fit_box
+from tessella.estimators._fitting import Given, Outcome, Watchers
+from tessella.estimators._machines import Machines, class_pairs, one_vs_rest_scores, winners
+from tessella.estimators._separate import learn_separately
 from tessella.estimators._training_set import TrainingSet
-from tessella.solvers import SolverResult
-from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
 
@@ -48,6 +49,17 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
     precision : {"float64", "float32"}, default="float64"
         Storage of kernel matrices. "float32" halves the memory; the certificate is computed in
         float64 either way, but gaps much below 1e-4 may be out of reach.
+    multi_class : {"shared", "separate"}, default="shared"
+        With more than two classes there is a machine for each pair of them. "shared" learns one
+        kernel for all, together: the sum of their problems is convex, and one certificate holds
+        for it. "separate" learns a kernel for each pair, and `kernel_`, `P_`, `history_` and
+        `validation_scores_` are lists.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With more than two classes, whether `decision_function` has a column for each class or
+        for each pair, as in :class:`sklearn.svm.SVC`.
+    break_ties : bool, default=False
+        With more than two classes, whether `predict` decides between classes that win as many
+        pairs by their scores, rather than for the first of them.
     class_weight : dict or "balanced", default=None
         Multipliers of `C` by class, as in :class:`sklearn.svm.SVC`.
     early_stopping : bool, default=False
@@ -81,23 +93,24 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        Labels; positive scores mean the second.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, in order.
     kernel_ : LearnedKernel
         The kernel: ``kernel_(X, Y)`` is its matrix, on raw features.
     P_ : ndarray of shape (n_params, n_params)
         Its matrix.
     support_ : ndarray of shape (n_support,)
-        Rows of the training data with a nonzero coefficient. Equal rows with equal labels are
-        one row here, the first of them.
+        Rows of the training data with a nonzero coefficient in some machine. Equal rows with
+        equal labels are one row here, the first of them.
     support_vectors_ : ndarray of shape (n_support, n_features)
         Those rows.
-    dual_coef_ : ndarray of shape (1, n_support)
-        Their signed coefficients.
-    intercept_ : ndarray of shape (1,)
-        Offset of the decision function.
+    dual_coef_ : ndarray of shape (n_machines, n_support)
+        Their signed coefficients: one row with two classes, else one for each pair of classes.
+    intercept_ : ndarray of shape (n_machines,)
+        Offsets: ``kernel_(X, support_vectors_) @ dual_coef_.T + intercept_`` are the scores.
     objective_, lower_bound_, gap_ : float
-        Certified upper and lower bounds of the optimum, and their relative difference.
+        Certified upper and lower bounds of the optimum, and their relative difference; with
+        several machines, those of the sum over all of them.
     n_iter_ : int
         Iterations of the solver.
     history_ : tuple of IterationRecord
@@ -154,6 +167,9 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         max_iter: int = 1000,
         time_limit: float | None = None,
         precision: str = "float64",
+        multi_class: str = "shared",
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
         class_weight: Any = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -174,6 +190,9 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.precision = precision
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
         self.class_weight = class_weight
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -185,11 +204,6 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and the classifier.
 
@@ -198,7 +212,7 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         X : array-like of shape (n_samples, n_features)
             Training data, dense and finite.
         y : array-like of shape (n_samples,)
-            Labels of two classes.
+            Labels, of any type and any number of classes from two on.
         sample_weight : array-like of shape (n_samples,), optional
             Multipliers of `C`. Weight k is the same as k copies, weight 0 as absence.
 
@@ -209,18 +223,45 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         """
         return self._fit(X, y, sample_weight)
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> SolverResult:
+    def _check_params(self) -> None:
+        super()._check_params()
+        for name, known in (
+            ("multi_class", ("shared", "separate")),
+            ("decision_function_shape", ("ovr", "ovo")),
+        ):
+            value = getattr(self, name)
+            if value not in known:
+                raise ValueError(f"{name}={value!r} is unknown; use {known[0]!r} or {known[1]!r}.")
+        self._check_ties()
+
+    def _check_ties(self) -> None:
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties=True needs decision_function_shape='ovr'.")
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> Outcome:
         X, y, weight = self._validated(X, y, sample_weight)
-        classes, signs = _encode_labels(y, weight)
+        classes, codes = _encode_labels(y, weight)
         weight, held_out = self._hold_out(X, y, weight, stratify=True)
-        weight = weight * _class_multipliers(self.class_weight, classes, signs, weight)
-        rows = TrainingSet.build(X, signs, weight)
-        dual = DualProblem.classification(rows.y, self.C * rows.weight)
+        weight = weight * _class_multipliers(self.class_weight, classes, codes, weight)
+        rows = TrainingSet.build(X, codes, weight)
         self.classes_ = classes
-        return self._solve(rows, dual, Given(len(X), held_out=held_out), watchers)
+        pairs, given = class_pairs(len(classes)), Given(len(X), held_out=held_out)
+        if self.multi_class == "separate" and len(pairs) > 1:
+            return learn_separately(self, rows, pairs, fit_box(rows.X), given, watchers)
+        machines = Machines.one_vs_one(rows.y, self.C * rows.weight, pairs)
+        return Outcome.of(self._solve(rows, machines, given, watchers))
+
+    def _machine_scores(self, X: FloatArray) -> FloatArray:
+        if not isinstance(self.kernel_, list):
+            return super()._machine_scores(X)
+        scores = np.empty((len(X), len(self.kernel_)))
+        for k, (kernel, w) in enumerate(zip(self.kernel_, self.dual_coef_, strict=True)):
+            own = w != 0.0
+            scores[:, k] = kernel.scores(X, self.support_vectors_[own], w[own], n_jobs=self.n_jobs)
+        return scores
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Signed score of each row; positive for ``classes_[1]``.
+        """Scores of each row, in the shapes of :class:`sklearn.svm.SVC`.
 
         Parameters
         ----------
@@ -229,12 +270,24 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            With two classes, positive for ``classes_[1]``. With more and
+            ``decision_function_shape="ovr"``, a score for each class: the number of pairs it
+            wins, and less than a third of a vote for the sum of its scores. With "ovo", the score
+            of each pair of classes i < j, positive for i.
         """
-        return self._scores(X)
+        scores = self._scores(X)
+        n_classes = len(self.classes_)
+        if n_classes == 2:
+            return scores[:, 0]
+        if self.decision_function_shape == "ovo":
+            return scores
+        return one_vs_rest_scores(scores, class_pairs(n_classes), n_classes)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of each row.
+        """Label of each row: the class that wins most pairs, of several the first.
+
+        With ``break_ties=True``, the class with the largest ``decision_function``.
 
         Parameters
         ----------
@@ -245,40 +298,43 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
         -------
         ndarray of shape (n_samples,)
         """
-        positive = self._scores(X) > 0
-        labels: NDArray[Any] = self.classes_[positive.astype(np.intp)]
+        scores, n_classes = self._scores(X), len(self.classes_)
+        pairs = class_pairs(n_classes)
+        if self.break_ties and n_classes > 2:
+            self._check_ties()
+            winner = one_vs_rest_scores(scores, pairs, n_classes).argmax(axis=1)
+        else:
+            winner = winners(scores, pairs, n_classes)
+        labels: NDArray[Any] = self.classes_[winner]
         return labels
 
 
 def _encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], FloatArray]:
-    """The two classes, and -1 or +1 for each sample."""
+    """The classes, and the number of its class for each sample."""
     check_classification_targets(y)
     # Rows of weight zero are absent: a class that only they have does not exist.
-    classes = np.unique(y[weight > 0])
+    present = weight > 0
+    classes, numbers = np.unique(y[present], return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             f"Classification needs two classes and the training data has one class only: "
             f"{classes.tolist()[0]!r}."
         )
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(y)}: it has {len(classes)} classes. Use "
-            "sklearn.multiclass.OneVsRestClassifier(LearnedKernelSVC())."
-        )
-    return classes, np.where(y == classes[1], 1.0, -1.0)
+    codes = np.zeros(len(y))
+    codes[present] = numbers
+    return classes, codes
 
 
 def _class_multipliers(
-    class_weight: Any, classes: NDArray[Any], signs: FloatArray, weight: FloatArray
+    class_weight: Any, classes: NDArray[Any], codes: FloatArray, weight: FloatArray
 ) -> FloatArray:
     """Factor of each sample's weight from `class_weight`."""
     if class_weight is None:
         return np.ones_like(weight)
     if isinstance(class_weight, str) and class_weight == "balanced":
         # By total weight, not by count: a weight of k has to act like k copies.
-        totals = [weight[signs < 0].sum(), weight[signs > 0].sum()]
-        factors = [sum(totals) / (2 * total) for total in totals]
+        totals = [float(weight[codes == k].sum()) for k in range(len(classes))]
+        factors = [sum(totals) / (len(totals) * total) for total in totals]
     elif isinstance(class_weight, dict):
         unknown = set(class_weight) - set(classes.tolist())
         if unknown:
@@ -291,5 +347,5 @@ def _class_multipliers(
             raise ValueError(f"class_weight={class_weight!r} must hold positive numbers.")
     else:
         raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict.")
-    multipliers: FloatArray = np.where(signs > 0, factors[1], factors[0])
+    multipliers: FloatArray = np.array(factors)[codes.astype(np.intp)]
     return multipliers

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from tessella.estimators._base import BaseLearnedKernel, Given, Watchers, require_positive
+from tessella.estimators._base import BaseLearnedKernel, require_positive
+from tessella.estimators._fitting import Given, Outcome, Watchers
+from tessella.estimators._machines import Machines
 from tessella.estimators._training_set import TrainingSet
-from tessella.solvers import SolverResult
 from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
@@ -211,7 +212,7 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         super()._check_params()
         require_positive("epsilon", self.epsilon, or_zero=True)
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> SolverResult:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> Outcome:
         X, y, weight = self._validated(X, y, sample_weight)
         weight, held_out = self._hold_out(X, y, weight)
         rows = TrainingSet.build(X, np.asarray(y, dtype=np.float64), weight)
@@ -219,7 +220,8 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         dual = DualProblem.regression(
             (rows.y - mean) / scale, self.C * rows.weight, float(self.epsilon)
         )
-        return self._solve(rows, dual, Given(len(X), scale, mean, held_out), watchers)
+        given = Given(len(X), scale, mean, held_out)
+        return Outcome.of(self._solve(rows, Machines.single(dual), given, watchers))
 
     def predict(self, X: Any) -> FloatArray:
         """Prediction for each row, in the units of y.
@@ -233,7 +235,7 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,)
         """
-        return self._scores(X)
+        return self._scores(X)[:, 0]
 
 
 def _mean_and_deviation(y: FloatArray, weight: FloatArray) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -53,9 +52,6 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
           a continuous one. Whole numbers are classes; give a ``LearnedKernelSVR()`` to say that
           they are not. Without a target there is nothing to learn from, and the kernel is the
           middle of the tessellated family, P = I on the box of the training data.
-
-        Where a classifier learns from two classes only and the target has more, the kernel is the
-        mean of those learned for each class against the rest.
     n_components : int, default=100
         Number of landmarks, fewer where there are not as many distinct rows. The number of
         features is the numerical rank of the kernel on them, which can be smaller.
@@ -252,8 +248,6 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_consistent_length(X, y)
         learner = clone(self.kernel) if self.kernel is not None else self._default_learner(y)
         rows = _some_rows(y, int(self.n_learn), rng)
-        if _needs_two_classes(learner) and len(np.unique(y[rows])) > 2:
-            return _mean_kernel(learner, X[rows], y[rows])
         found = getattr(learner.fit(X[rows], y[rows]), "kernel_", None)
         if not isinstance(found, LearnedKernel):
             raise ValueError(f"{learner!r} did not learn one kernel: its kernel_ is {found!r}.")
@@ -277,18 +271,6 @@ def _unlearned(X: FloatArray) -> LearnedKernel:
         )
     kernels = TessellatedKernels()
     return LearnedKernel(kernels, np.eye(kernels.count_params(len(box.kept))), box)
-
-
-def _needs_two_classes(learner: Any) -> bool:
-    tags = get_tags(learner).classifier_tags
-    return tags is not None and not tags.multi_class
-
-
-def _mean_kernel(learner: Any, X: FloatArray, y: NDArray[Any]) -> LearnedKernel:
-    """The mean of the kernels that telling each class from the rest asks for."""
-    found = [clone(learner).fit(X, y == label).kernel_ for label in np.unique(y)]
-    mean: LearnedKernel = replace(found[0], P=np.mean([kernel.P for kernel in found], axis=0))
-    return mean
 
 
 def _some_rows(y: NDArray[Any], count: int, rng: np.random.RandomState) -> NDArray[np.intp]:

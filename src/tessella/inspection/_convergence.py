@@ -92,6 +92,11 @@ class ConvergenceDisplay:
         ConvergenceDisplay
         """
         check_is_fitted(estimator, "history_")
+        if isinstance(estimator.history_, list):
+            raise ValueError(
+                f"The estimator was fitted in {len(estimator.history_)} runs, one for each pair of "
+                "classes (multi_class='separate'), and there is no one history to draw."
+            )
         columns = {
             name: [getattr(record, name) for record in estimator.history_]
             for name in ("iteration", "time", "value", "bound", "gap")

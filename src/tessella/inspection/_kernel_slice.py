@@ -7,10 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from tessella.inspection._matplotlib import BLUE, GREY, ORANGE, axes_for, tidy
-from tessella.inspection._names import feature_index
+from tessella.inspection._names import feature_index, one_kernel
 from tessella.inspection._names import feature_names as names_of
 from tessella.kernels import LearnedKernel
 
@@ -96,11 +95,9 @@ class KernelSliceDisplay:
         -------
         KernelSliceDisplay
         """
-        check_is_fitted(estimator, "kernel_")
-        names = names_of(estimator, estimator.kernel_.n_features_in)
-        return cls.from_kernel(
-            estimator.kernel_, point, features, **{"feature_names": names} | kwargs
-        )
+        kernel = one_kernel(estimator)
+        names = names_of(estimator, kernel.n_features_in)
+        return cls.from_kernel(kernel, point, features, **{"feature_names": names} | kwargs)
 
     @classmethod
     def from_kernel(

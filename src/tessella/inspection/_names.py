@@ -1,4 +1,4 @@
-"""Features by number or by name."""
+"""Features by number or by name, and the kernel of an estimator."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from tessella.kernels import LearnedKernel
 
 
 def feature_names(estimator: Any, count: int) -> list[str]:
@@ -24,6 +28,19 @@ def feature_index(feature: int | str, names: Sequence[str]) -> int:
     if not -len(names) <= index < len(names):
         raise ValueError(f"There is no feature {index}: the model has {len(names)}.")
     return index % len(names)
+
+
+def one_kernel(estimator: Any) -> LearnedKernel:
+    """The kernel of a fitted estimator that has a single one."""
+    check_is_fitted(estimator, "kernel_")
+    kernel = estimator.kernel_
+    if isinstance(kernel, list):
+        raise ValueError(
+            f"The estimator has {len(kernel)} kernels, one for each pair of classes "
+            "(multi_class='separate'). Draw one of them: from_kernel(estimator.kernel_[0])."
+        )
+    found: LearnedKernel = kernel
+    return found
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from tessella.inspection._matplotlib import axes_for, diverging_colors
 from tessella.inspection._names import feature_names as names_of
+from tessella.inspection._names import one_kernel
 from tessella.kernels import BasisFunction, LearnedKernel, basis_functions
 
 FloatArray = NDArray[np.float64]
@@ -77,8 +77,7 @@ class ParameterDisplay:
         -------
         ParameterDisplay
         """
-        check_is_fitted(estimator, "kernel_")
-        kernel = estimator.kernel_
+        kernel = one_kernel(estimator)
         names = names_of(estimator, kernel.n_features_in)
         return cls.from_kernel(kernel, feature_names=names, ax=ax, **kwargs)
 

@@ -62,7 +62,8 @@ def feature_relevance(
     ----------
     estimator : fitted estimator
         f is its ``decision_function`` if it has one, otherwise its ``predict``. With several
-        outputs, variances are summed over them.
+        outputs, variances are summed over them. Of a learned-kernel classifier of several classes
+        the outputs are the scores of all pairs of classes, which are not cut into votes.
     X : array-like of shape (n_samples, n_features), optional
         The data to look at, best the training data. By default the rows that the estimator kept
         of it (``LearnedKernelSVC`` and ``LearnedKernelSVR`` keep at most 256), or its support
@@ -218,7 +219,7 @@ class _Function:
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Values of shape (len(X), outputs)."""
-        method = getattr(self._estimator, "decision_function", None) or self._estimator.predict
+        method = _method(self._estimator)
         with without_names():
             parts = [method(X[k : k + _BATCH]) for k in range(0, len(X), _BATCH)]
         values: FloatArray = np.concatenate(parts).astype(np.float64, copy=False)
@@ -258,6 +259,13 @@ class _Function:
         points = np.repeat(rows, grid[..., 0].size, axis=0)
         points[:, list(features)] = np.tile(grid.reshape(-1, len(features)), (len(rows), 1))
         return self(points).reshape(len(rows), *grid.shape[:-1], -1)
+
+
+def _method(estimator: Any) -> Any:
+    for name in ("_scores", "decision_function"):
+        if hasattr(estimator, name):
+            return getattr(estimator, name)
+    return estimator.predict
 
 
 def quantile_levels(values: FloatArray, count: int) -> FloatArray:

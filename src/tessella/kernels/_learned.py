@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from tessella.kernels._base import FloatArray, KernelSet, as_rows
 from tessella.kernels._scaling import UnitBox
 
+_TILE_BYTES = 64 * 2**20
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearnedKernel:
@@ -96,8 +98,33 @@ class LearnedKernel:
     def scores(
         self, X: ArrayLike, Y: ArrayLike, w: FloatArray, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """``self(X, Y) @ w`` in tiles, without the matrix."""
-        return self.kernels.scores(self._scale(X), self._scale(Y), self.P, w, n_jobs=n_jobs)
+        """``self(X, Y) @ w`` in tiles, without the matrix.
+
+        Parameters
+        ----------
+        X, Y : array-like of shape (m, n_features) and (l, n_features)
+            Rows in the units of the training data.
+        w : ndarray of shape (l,) or (l, k)
+            One vector, or several side by side.
+        n_jobs : int, optional
+            Threads; None for all the process may use.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, k)
+        """
+        left, right = self._scale(X), self._scale(Y)
+        if w.ndim == 1:
+            return self.kernels.scores(left, right, self.P, w, n_jobs=n_jobs)
+        if w.shape[1] == 1:
+            return self.kernels.scores(left, right, self.P, w[:, 0], n_jobs=n_jobs)[:, None]
+        # One tile of the matrix serves all vectors.
+        step = max(1, _TILE_BYTES // (8 * max(1, len(right))))
+        result = np.empty((len(left), w.shape[1]))
+        for start in range(0, len(left), step):
+            rows = slice(start, start + step)
+            result[rows] = self.kernels.cross(left[rows], right, self.P, n_jobs=n_jobs) @ w
+        return result
 
     @property
     def n_features_in(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -76,23 +77,27 @@ _MATRICES = {"joint": 6, "frank-wolfe": 2, "apd": 2, "hybrid": 2, "sdp": 2, "wor
 _KEPT_ROWS = 2000  # of a kernel matrix, below which a solver would compute them over and over
 
 
-def working_memory(name: str, n_samples: int, itemsize: int, *, by_rows: bool) -> int:
+def working_memory(name: str, sizes: Sequence[int], itemsize: int, *, by_rows: bool) -> int:
     """Bytes that the solver of that name needs, beyond the kernel set's own.
 
     Parameters
     ----------
     name : str
         As for :func:`choose_solver`.
-    n_samples, itemsize : int
-        Side of the kernel matrix and bytes of an entry.
+    sizes : sequence of int
+        Number of rows of each machine. The working-set method holds the kernel matrix of one of
+        them at a time, the others that of the whole stack.
+    itemsize : int
+        Bytes of an entry.
     by_rows : bool
         Whether the kernel set gives single rows of a kernel matrix.
     """
     check_solver(name)
+    n_samples, largest = sum(sizes), max(sizes)
     if name == "auto":
         name = "joint" if n_samples <= _JOINT_MAX_ROWS else "working-set"
     if name != "working-set":
         return _MATRICES[name] * itemsize * n_samples**2
-    rows = min(n_samples, _KEPT_ROWS) if by_rows else n_samples
+    rows = min(largest, _KEPT_ROWS) if by_rows else largest
     moving = min(n_samples, MAX_ROWS)
-    return itemsize * rows * n_samples + 3 * 8 * moving**2
+    return itemsize * rows * largest + 3 * 8 * moving**2

@@ -1,0 +1,133 @@
+"""Which rows each machine of a fit sees: one machine, or one for each pair of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tessella.kernels import BoundKernelSet, KernelSet, StackedKernels
+from tessella.svm import DualProblem
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Machines:
+    """The machines of a fit, which share their kernel.
+
+    Attributes
+    ----------
+    rows : tuple of ndarray of int
+        Rows of the training set that each machine sees.
+    dual : DualProblem
+        Their duals, one machine after the other.
+    n_rows : int
+        Number of rows of the training set.
+    """
+
+    rows: tuple[IntArray, ...]
+    dual: DualProblem
+    n_rows: int
+
+    @classmethod
+    def single(cls, dual: DualProblem) -> Machines:
+        """One machine that sees all rows."""
+        return cls((np.arange(dual.size),), dual, dual.size)
+
+    @classmethod
+    def one_vs_one(
+        cls, codes: FloatArray, C: FloatArray, pairs: Sequence[tuple[int, int]]
+    ) -> Machines:
+        """A classifier for each pair of classes, positive for the first of the two.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (m,)
+            Number of the class of each row.
+        C : ndarray of shape (m,)
+            Weight of its loss.
+        pairs : sequence of (int, int)
+            From :func:`class_pairs`.
+        """
+        rows = [np.flatnonzero((codes == first) | (codes == second)) for first, second in pairs]
+        duals = [
+            DualProblem.classification(np.where(codes[own] == first, 1.0, -1.0), C[own])
+            for own, (first, _) in zip(rows, pairs, strict=True)
+        ]
+        return cls(tuple(rows), DualProblem.stacked(duals), len(codes))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of rows of each machine."""
+        return [len(own) for own in self.rows]
+
+    def bind(
+        self, kernels: KernelSet, X: FloatArray, dtype: DTypeLike, n_jobs: int | None
+    ) -> BoundKernelSet:
+        """A kernel set on the rows of all machines; X holds those of the training set."""
+        if len(self) == 1:
+            return kernels.bind(X[self.rows[0]], dtype=dtype, n_jobs=n_jobs)
+        # Whatever depends on the data is decided by all rows, so that the machines agree on it.
+        resolved = kernels.resolve(X)
+        parts = [resolved.bind(X[own], dtype=dtype, n_jobs=n_jobs) for own in self.rows]
+        return StackedKernels(parts)
+
+    def spread(self, w: FloatArray) -> FloatArray:
+        """The dual vector of each machine on all rows, of shape (n_machines, n_rows)."""
+        spread = np.zeros((len(self), self.n_rows))
+        for k, (own, part) in enumerate(zip(self.rows, self.dual.machines, strict=True)):
+            spread[k, own] = w[part]
+        return spread
+
+    def collect(self, spread: FloatArray) -> FloatArray:
+        """The inverse of :meth:`spread`."""
+        return np.concatenate([spread[k, own] for k, own in enumerate(self.rows)])
+
+
+def class_pairs(n_classes: int) -> list[tuple[int, int]]:
+    """Pairs of classes, the one with positive scores first.
+
+    As scikit-learn's ``SVC`` has them: with two classes scores are positive for the second, with
+    more for the first of a pair.
+    """
+    return [(1, 0)] if n_classes == 2 else list(combinations(range(n_classes), 2))
+
+
+def winners(scores: FloatArray, pairs: Sequence[tuple[int, int]], n_classes: int) -> IntArray:
+    """The class that wins most of its pairs; of several the first.
+
+    A score of zero is a vote for the second class of a pair, as in LIBSVM.
+    """
+    votes = np.zeros((len(scores), n_classes))
+    for score, (first, second) in zip(scores.T, pairs, strict=True):
+        votes[:, first] += score > 0
+        votes[:, second] += score <= 0
+    winner: IntArray = votes.argmax(axis=1)
+    return winner
+
+
+def one_vs_rest_scores(
+    scores: FloatArray, pairs: Sequence[tuple[int, int]], n_classes: int
+) -> FloatArray:
+    """A score for each class: pairs won, and the sum of its scores as a tie-break.
+
+    The tie-break is less than a third of a vote. A score of zero is a vote for the first class
+    of a pair, as in scikit-learn's ``SVC``.
+    """
+    votes = np.zeros((len(scores), n_classes))
+    confidence = np.zeros((len(scores), n_classes))
+    for score, (first, second) in zip(scores.T, pairs, strict=True):
+        votes[:, first] += score >= 0
+        votes[:, second] += score < 0
+        confidence[:, first] += score
+        confidence[:, second] -= score
+    result: FloatArray = votes + confidence / (3.0 * (np.abs(confidence) + 1.0))
+    return result
