@@ -9,6 +9,7 @@ from tessella.kernels import (
     PolynomialKernels,
     TessellatedKernels,
 )
+from tessella.model_selection import KernelPathCV
 from tessella.persistence import load, save
 from tessella.tabular import make_tabular_pipeline
 
@@ -16,6 +17,7 @@ __all__ = [
     "ExtrapolationWarning",
     "IntegralKernels",
     "KernelFeatures",
+    "KernelPathCV",
     "LearnedKernel",
     "LearnedKernelSVC",
     "LearnedKernelSVR",

@@ -277,6 +277,11 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
             w_bound = machines.collect(rows.gather(self._w_bound))
         return StartingPoint(self.kernel_.P, w, w_bound)
 
+    def _begin_at(self, kernel: Any) -> None:
+        """Let the next fit, with `warm_start`, start from a kernel learned on other rows."""
+        self.kernel_ = kernel
+        self._n_rows = -1  # no dual vector: it belongs to its rows
+
     def _keep(
         self,
         rows: TrainingSet,
