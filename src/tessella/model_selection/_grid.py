@@ -73,6 +73,4 @@ def paths_of(candidates: Sequence[Candidate], C: str) -> list[list[Candidate]]:
         # Values need not be hashable nor comparable; those of one grid are the same objects.
         key = tuple((name, id(value)) for name, value in candidate.params.items() if name != C)
         paths.setdefault(key, []).append(candidate)
-    return [
-        sorted(path, key=lambda candidate: candidate.params.get(C, 0)) for path in paths.values()
-    ]
+    return [sorted(path, key=lambda point: point.params.get(C, 0)) for path in paths.values()]

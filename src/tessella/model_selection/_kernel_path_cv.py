@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from copy import deepcopy
+from collections.abc import Iterable, Sequence
 from functools import partial
 from inspect import signature
 from numbers import Integral, Number
@@ -14,19 +13,16 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted
 
-from tessella.estimators import LearnedKernelSVC
 from tessella.estimators._base import BaseLearnedKernel
+from tessella.model_selection._best_estimator import BestEstimator
 from tessella.model_selection._grid import (
     candidates_of,
     default_estimator,
@@ -34,8 +30,10 @@ from tessella.model_selection._grid import (
     paths_of,
 )
 from tessella.model_selection._path import (
+    Candidate,
     Path,
     PathOutcome,
+    Rows,
     Search,
     check_learner,
     last_step,
@@ -44,23 +42,11 @@ from tessella.model_selection._path import (
 )
 from tessella.model_selection._results import Outcomes
 
-
-def _delegates(name: str) -> Callable[[KernelPathCV], bool]:
-    """Whether a method of the best estimator can be offered."""
-
-    def check(search: KernelPathCV) -> bool:
-        if not search.refit:
-            raise AttributeError(
-                f"This KernelPathCV has refit=False, so it has no {name}. Fit an estimator with "
-                "best_params_, or set refit=True."
-            )
-        getattr(getattr(search, "best_estimator_", search._representative()), name)
-        return True
-
-    return check
+Points = Sequence[Candidate]
+Split = tuple[Rows, Rows]
 
 
-class KernelPathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Cross-validated choice of C, delta and any other parameter, along paths of C.
 
     Does what :class:`sklearn.model_selection.GridSearchCV` does, for the estimators of this
@@ -231,10 +217,6 @@ class KernelPathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             self._refit(estimator, X, y, fit_params)
         return self
 
-    def _representative(self) -> Any:
-        """An estimator with the methods and tags of the one that will be tuned."""
-        return LearnedKernelSVC() if self.estimator is None else self.estimator
-
     def _checked(self, X: Any, y: Any) -> Any:
         """The estimator to tune, after a look at everything that can be wrong before work."""
         if self.estimator is not None:
@@ -258,7 +240,7 @@ class KernelPathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             return clone(estimator)
         return clone(self.estimator)  # a pipeline: only its steps know what X may be
 
-    def _check_points(self, search: Search, candidates: Sequence[Any]) -> None:
+    def _check_points(self, search: Search, candidates: Points) -> None:
         """Parameters out of range are found before the first fit, not after an hour."""
         for candidate in candidates:
             model = search.model(candidate.params)
@@ -301,49 +283,55 @@ class KernelPathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return params, score_params, {"groups": groups}
 
     def _evaluate(
-        self, search: Search, paths: list[Any], splits: list[Any], outcomes: Outcomes
+        self, search: Search, paths: Sequence[Points], splits: Sequence[Split], outcomes: Outcomes
     ) -> None:
         """All folds of all paths; less after Ctrl-C, if some points are complete by then."""
-
-        def on_fold(fold: int, path: list[Any], starts: dict[int, Any]) -> Path:
-            return Path(path, fold, *splits[fold], starts=starts)
-
-        def rest(fold: int, alive: set[int], starts: dict[int, Any]) -> list[Path]:
-            left = [[c for c in path if c.index in alive] for path in paths]
-            return [on_fold(fold, path, starts) for path in left if path]
-
-        everyone = [candidate.index for path in paths for candidate in path]
-        finished = self._walk_all(search, [on_fold(0, path, {}) for path in paths], outcomes)
-        starts = outcomes.kernels
-        if not self.eliminate:
-            # Path by path, so that points are complete as early as possible.
-            later = [
-                on_fold(fold, path, {c.index: starts[c.index] for c in path if c.index in starts})
-                for path in paths
-                for fold in range(1, len(splits))
-            ]
-            finished = finished and self._walk_all(search, later, outcomes)
-        else:
-            alive = everyone
-            for fold in range(1, len(splits)):
-                if not finished:
-                    break
-                metric = self.refit if outcomes.multimetric else "score"
-                alive = outcomes.survivors(metric, alive, fold)
-                finished = self._walk_all(search, rest(fold, set(alive), starts), outcomes)
-        if finished:
+        first = [Path(points, 0, *splits[0]) for points in paths]
+        later = self._race if self.eliminate else self._walk_the_rest
+        if self._walk_all(search, first, outcomes) and later(search, paths, splits, outcomes):
             return
         complete = int(outcomes.complete.sum())
         if not complete:
             raise KeyboardInterrupt
         warnings.warn(
             f"The search was interrupted: the best of the {complete} points that are complete, of "
-            f"{len(everyone)}, is chosen.",
+            f"{sum(map(len, paths))}, is chosen.",
             UserWarning,
             stacklevel=3,
         )
 
-    def _walk_all(self, search: Search, paths: list[Path], outcomes: Outcomes) -> bool:
+    def _walk_the_rest(
+        self, search: Search, paths: Sequence[Points], splits: Sequence[Split], outcomes: Outcomes
+    ) -> bool:
+        # Path by path and not fold by fold, so that points are complete as early as possible.
+        rest = [
+            Path(points, fold, *splits[fold], outcomes.kernels_of(points))
+            for points in paths
+            for fold in range(1, len(splits))
+        ]
+        return self._walk_all(search, rest, outcomes)
+
+    def _race(
+        self, search: Search, paths: Sequence[Points], splits: Sequence[Split], outcomes: Outcomes
+    ) -> bool:
+        """Fold by fold, each with the points that may still win."""
+        if outcomes.multimetric:
+            self._check_refit(outcomes.metrics)
+        metric = self.refit if outcomes.multimetric else "score"
+        alive = {point.index for points in paths for point in points}
+        for fold in range(1, len(splits)):
+            alive = outcomes.survivors(metric, alive, fold)
+            left = [[point for point in points if point.index in alive] for points in paths]
+            wave = [
+                Path(points, fold, *splits[fold], outcomes.kernels_of(points))
+                for points in left
+                if points
+            ]
+            if not self._walk_all(search, wave, outcomes):
+                return False
+        return True
+
+    def _walk_all(self, search: Search, paths: Sequence[Path], outcomes: Outcomes) -> bool:
         """Walk paths in parallel and keep what they give; False after Ctrl-C."""
         parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
         task = delayed(partial(walk, keep_kernels=True))
@@ -370,7 +358,8 @@ class KernelPathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             metric = self.refit
         if callable(self.refit):
             best = self.refit(self.cv_results_)
-            if not isinstance(best, Integral) or not 0 <= best < len(self.cv_results_["params"]):
+            points = range(len(self.cv_results_["params"]))
+            if not isinstance(best, Integral) or int(best) not in points:
                 raise ValueError(f"refit returned {best!r}, which is no index of a point.")
             self.best_index_ = int(best)
         else:
@@ -386,107 +375,7 @@ class KernelPathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if hasattr(best, "feature_names_in_"):
             self.feature_names_in_ = best.feature_names_in_
 
-    # ------------------------------------------------------------------------------ delegating
-
-    @available_if(_delegates("predict"))
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Prediction of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._best().predict(X)  # type: ignore[no-any-return]
-
-    @available_if(_delegates("decision_function"))
-    def decision_function(self, X: Any) -> NDArray[Any]:
-        """Scores of the best estimator's classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray
-        """
-        return self._best().decision_function(X)  # type: ignore[no-any-return]
-
-    @available_if(_delegates("predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Probabilities, where the best estimator has them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        return self._best().predict_proba(X)  # type: ignore[no-any-return]
-
-    @available_if(_delegates("score"))
-    def score(self, X: Any, y: Any = None, **params: Any) -> float:
-        """Score of the best estimator, by the scorer of the search.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Their targets.
-        **params : dict
-            For the scorer, as requested by metadata routing; `sample_weight` without it.
-
-        Returns
-        -------
-        float
-        """
-        best = self._best()
-        if get_config()["enable_metadata_routing"]:
-            params = process_routing(self, "score", **params).scorer.score
-        scores = self.scorer_(best, X, y, **params)
-        return float(scores[self.refit] if self.multimetric_ else scores)
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels of the best estimator."""
-        _delegates("classes_")(self)
-        return self.best_estimator_.classes_  # type: ignore[no-any-return]
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features of the best estimator."""
-        _delegates("fit")(self)
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError("KernelPathCV has no n_features_in_ before it is fitted.")
-        return int(self.best_estimator_.n_features_in_)
-
-    def _best(self) -> Any:
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_
-
     # ------------------------------------------------------------------- scikit-learn's protocol
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        inner = getattr(self, "best_estimator_", self.estimator)
-        if inner is not None:
-            inner_tags = get_tags(inner)
-            tags.estimator_type = inner_tags.estimator_type
-            tags.classifier_tags = deepcopy(inner_tags.classifier_tags)
-            tags.regressor_tags = deepcopy(inner_tags.regressor_tags)
-            tags.input_tags = deepcopy(inner_tags.input_tags)
-        return tags
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Where metadata goes: to the estimator, the scorer and the splitter.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 
+from tessella.kernels import LearnedKernel
 from tessella.model_selection._path import Candidate, Outcome
 
 FloatArray = NDArray[np.float64]
@@ -32,11 +33,10 @@ class Outcomes:
         """Keep one outcome."""
         self._known[outcome.candidate, outcome.fold] = outcome
 
-    @property
-    def kernels(self) -> dict[int, Any]:
-        """The kernel that the first fold found for each candidate."""
-        found = {(i, fold): outcome.kernel for (i, fold), outcome in self._known.items()}
-        return {i: kernel for (i, fold), kernel in found.items() if fold == 0 and kernel}
+    def kernels_of(self, points: Sequence[Candidate]) -> dict[int, LearnedKernel]:
+        """The kernels that the first fold found for some candidates."""
+        known = {point.index: self._known.get((point.index, 0)) for point in points}
+        return {i: found.kernel for i, found in known.items() if found and found.kernel}
 
     @property
     def complete(self) -> NDArray[np.bool_]:
@@ -66,26 +66,27 @@ class Outcomes:
             table[place] = _number(score[metric] if isinstance(score, Mapping) else score)
         return table
 
-    def survivors(self, metric: str, alive: Sequence[int], folds: int) -> list[int]:
+    def survivors(self, metric: str, alive: set[int], folds: int) -> set[int]:
         """Those of the candidates `alive` that may still win after some folds.
 
         After the first fold the better half. From then on those whose mean is not clearly below
         that of the leader: by no more than two standard errors of a difference between two
         points, whose variance is estimated from all of them together.
         """
-        scores = self.scores(metric)[list(alive), :folds]
-        means = np.where(np.isnan(scores).any(axis=1), -np.inf, scores.mean(axis=1))
-        leader = int(means.argmax())
-        if not np.isfinite(means[leader]):
-            return list(alive)
+        points = np.array(sorted(alive))
+        scores = self.scores(metric)[points, :folds]
+        sound = np.isfinite(scores).all(axis=1)
+        if not sound.any():
+            return alive
+        points, scores = points[sound], scores[sound]
+        means = scores.mean(axis=1)
         if folds == 1:
-            kept = means >= np.median(means)
+            least = float(np.median(means))
         else:
-            sound = np.isfinite(means)
-            lag = scores[leader] - scores[sound]
-            variance = lag.var(axis=1, ddof=1).sum() / max(1, sound.sum() - 1)
-            kept = means >= means[leader] - _CLEAR * np.sqrt(variance / folds)
-        return [candidate for candidate, keep in zip(alive, kept, strict=True) if keep]
+            lag = scores[means.argmax()] - scores
+            variance = float(lag.var(axis=1, ddof=1).sum()) / max(1, len(points) - 1)
+            least = float(means.max()) - _CLEAR * np.sqrt(variance / folds)
+        return set(points[means >= least].tolist())
 
     def table(self) -> dict[str, Any]:
         """``cv_results_``: the columns of GridSearchCV, and those about the certificates."""
@@ -177,13 +178,10 @@ def _parameter_columns(params: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     columns = {}
     for name in dict.fromkeys(name for point in params for name in point):
         mask = [name not in point for point in params]
-        values = [point.get(name) for point in params]
-        column = np.empty(len(params), dtype=object)
-        column[:] = values
-        numbers = not any(mask) and all(
-            isinstance(value, Number) and not isinstance(value, bool) for value in values
-        )
-        columns[f"param_{name}"] = np.ma.MaskedArray(
-            np.array(values) if numbers else column, mask=mask
-        )
+        known = [point[name] for point in params if name in point]
+        plain = all(isinstance(value, Number) and not isinstance(value, bool) for value in known)
+        column = np.ma.masked_all(len(params), dtype=np.array(known).dtype if plain else object)
+        for place in np.flatnonzero(np.logical_not(mask)):
+            column[place] = params[place][name]
+        columns[f"param_{name}"] = column
     return columns

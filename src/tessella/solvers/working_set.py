@@ -138,7 +138,8 @@ class _WorkingSet:
             _ROWS_PER_PARAM * run.problem.parameters.side,
             _ROWS_PER_MACHINE * len(self._dual.starts),
         )
-        self._most_rows = max(_USUAL_ROWS, self._least_rows)
+        # A given P is mostly near the optimum, and few rows tell where to go from there.
+        self._most_rows = max(_USUAL_ROWS if P0 is None else 0, self._least_rows)
         self._P = self._guess() if P0 is None else P0
         self._w = w0
         self._K: NDArray[np.floating] | None = None

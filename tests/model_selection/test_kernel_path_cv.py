@@ -1,0 +1,488 @@
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.metrics import get_scorer, make_scorer, mean_absolute_error
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tessella import (
+    KernelPathCV,
+    LearnedKernelSVC,
+    LearnedKernelSVR,
+    PolynomialKernels,
+    TessellatedKernels,
+)
+from tessella.model_selection._grid import default_grid
+from tessella.model_selection._path import Candidate, Outcome
+from tessella.model_selection._results import Outcomes
+
+FEW = {"C": [0.3, 3.0]}
+GRID = {"C": [10.0, 0.1, 1.0], "delta": [0.1, 1.0]}
+OURS = {"mean_gap", "worst_gap", "n_uncertified", "n_folds"}
+
+
+@parametrize_with_checks(
+    [
+        KernelPathCV(LearnedKernelSVC(), FEW, cv=2),
+        KernelPathCV(LearnedKernelSVR(), FEW, cv=2, error_score="raise"),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
+
+
+# ---- the same answers as GridSearchCV
+
+
+@pytest.mark.parametrize(
+    ("cv", "scoring"),
+    [
+        (None, None),
+        (KFold(3, shuffle=True, random_state=1), "neg_mean_absolute_error"),
+        (
+            ShuffleSplit(3, random_state=2),
+            make_scorer(mean_absolute_error, greater_is_better=False),
+        ),
+        (RepeatedKFold(n_splits=2, n_repeats=2, random_state=3), "r2"),
+    ],
+)
+def test_regression_scores_are_those_of_grid_search(waves, cv, scoring):
+    X, y = waves
+    estimator = LearnedKernelSVR(tol=1e-7)
+    ours = KernelPathCV(estimator, GRID, cv=cv, scoring=scoring).fit(X, y)
+    theirs = GridSearchCV(estimator, GRID, cv=cv, scoring=scoring).fit(X, y)
+    for name in theirs.cv_results_:
+        if name.startswith(("split", "mean_test", "std_test")):
+            np.testing.assert_allclose(ours.cv_results_[name], theirs.cv_results_[name], atol=1e-4)
+    assert ours.best_params_ == theirs.best_params_
+    assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=1e-4)
+    assert (ours.predict(X) == theirs.predict(X)).all()
+    assert ours.n_splits_ == theirs.n_splits_
+
+
+def test_classification_scores_and_columns_are_those_of_grid_search(circles):
+    X, y = circles
+    estimator = LearnedKernelSVC(tol=1e-6)
+    grid = [GRID, {"C": [1.0], "kernels": ["polynomial"], "degree": [2, 3]}]
+    ours = KernelPathCV(estimator, grid, cv=3, scoring="roc_auc").fit(X, y)
+    theirs = GridSearchCV(estimator, grid, cv=3, scoring="roc_auc").fit(X, y)
+    assert set(ours.cv_results_) == set(theirs.cv_results_) | OURS
+    assert ours.cv_results_["params"] == theirs.cv_results_["params"]
+    for name, column in theirs.cv_results_.items():
+        if name.startswith("param_"):
+            assert (ours.cv_results_[name].mask == column.mask).all()
+            assert (ours.cv_results_[name] == column).all()
+            assert ours.cv_results_[name].dtype.kind == column.dtype.kind
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=2e-3
+    )
+    assert ours.best_params_ == theirs.best_params_
+    assert ours.score(X, y) == theirs.score(X, y)
+    assert ours.classes_.tolist() == [0, 1]
+
+
+def test_every_fit_is_certified_wherever_it_started(waves):
+    search = KernelPathCV(LearnedKernelSVR(tol=1e-5), GRID, cv=3).fit(*waves)
+    assert (search.cv_results_["worst_gap"] <= 1e-5).all()
+    assert (search.cv_results_["mean_gap"] <= search.cv_results_["worst_gap"]).all()
+    assert not search.cv_results_["n_uncertified"].any()
+    assert (search.cv_results_["n_folds"] == 3).all()
+
+
+def test_best_estimator_is_the_estimator_with_the_best_parameters(waves):
+    X, y = waves
+    estimator = LearnedKernelSVR(epsilon=0.2, n_jobs=1)
+    search = KernelPathCV(estimator, GRID, cv=2).fit(X, y)
+    alone = clone(estimator).set_params(**search.best_params_).fit(X, y)
+    assert (search.predict(X) == alone.predict(X)).all()
+    assert search.best_estimator_.get_params() == alone.get_params()
+    assert search.refit_time_ > 0
+    assert not hasattr(estimator, "kernel_")
+
+
+# ---- needs no thought
+
+
+def test_chooses_the_task_by_the_target(circles, waves):
+    few = {"cv": 2, "param_grid": FEW}
+    assert is_classifier(KernelPathCV(**few).fit(*circles))
+    assert is_classifier(KernelPathCV(**few).fit(circles[0], np.array(["a", "b"])[circles[1]]))
+    assert is_regressor(KernelPathCV(**few).fit(*waves))
+    assert is_regressor(KernelPathCV(**few).fit(waves[0], (100 * waves[1]).round()))
+
+
+def test_default_grid_has_what_the_kernels_have():
+    assert set(default_grid(LearnedKernelSVR())) == {"C", "delta"}
+    assert set(default_grid(LearnedKernelSVR(kernels="polynomial"))) == {"C"}
+    assert set(default_grid(LearnedKernelSVC(kernels=PolynomialKernels(2)))) == {"C"}
+    tessellated = LearnedKernelSVC(kernels=TessellatedKernels())
+    assert set(default_grid(tessellated)) == {"C", "kernels__delta"}
+    piped = make_pipeline(StandardScaler(), LearnedKernelSVC())
+    assert set(default_grid(piped)) == {"learnedkernelsvc__C", "learnedkernelsvc__delta"}
+
+
+def test_defaults_beat_the_untuned_estimator(waves):
+    X, y = waves
+    search = KernelPathCV(cv=3).fit(X, y)
+    plain = GridSearchCV(LearnedKernelSVR(), {"C": [10.0]}, cv=3).fit(X, y)
+    assert search.best_score_ >= plain.best_score_ - 1e-3
+    assert len(search.cv_results_["params"]) == 18
+
+
+# ---- other estimators, other parameters
+
+
+def test_any_parameter_may_be_searched(circles):
+    grid = {"C": [1.0], "kernels__balance": ["none", "unit"], "kernels__degree": [0, 1]}
+    estimator = LearnedKernelSVC(kernels=TessellatedKernels(), tol=1e-2)
+    search = KernelPathCV(estimator, grid, cv=2).fit(*circles)
+    assert set(search.best_params_) == set(grid)
+    without_c = KernelPathCV(LearnedKernelSVC(), {"delta": [0.1, 1.0]}, cv=2).fit(*circles)
+    assert set(without_c.best_params_) == {"delta"}
+
+
+def test_pipeline_that_ends_in_a_learner(waves):
+    X, y = waves
+    wide = np.column_stack([X, X[:, :1] ** 2])
+    pipeline = make_pipeline(StandardScaler(), PCA(), LearnedKernelSVR(tol=1e-7))
+    grid = {"pca__n_components": [2, 3], "learnedkernelsvr__C": [1.0, 0.1]}
+    ours = KernelPathCV(pipeline, grid, cv=3).fit(wide, y)
+    theirs = GridSearchCV(pipeline, grid, cv=3).fit(wide, y)
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=1e-4
+    )
+    assert ours.best_params_ == theirs.best_params_
+    assert (ours.predict(wide) == theirs.predict(wide)).all()
+
+
+def test_search_as_the_last_step_of_a_pipeline(circles):
+    X, y = circles
+    model = make_pipeline(StandardScaler(), KernelPathCV(LearnedKernelSVC(), FEW, cv=2))
+    assert model.fit(X, y).score(X, y) > 0.7
+
+
+# ---- weights, groups, routing
+
+
+def test_weight_zero_is_absence_in_every_fold(waves):
+    X, y = waves
+    rng = np.random.default_rng(0)
+    weight = (rng.random(len(y)) < 0.8).astype(float)
+    spoiled = np.where(weight == 0, 1e3, y)
+    cv = KFold(3)
+    search = KernelPathCV(LearnedKernelSVR(), GRID, cv=cv)
+    one = clone(search).fit(X, y, sample_weight=weight)
+    two = clone(search).fit(X, spoiled, sample_weight=weight)
+    for name in ("split0_test_score", "split1_test_score", "split2_test_score"):
+        np.testing.assert_allclose(one.cv_results_[name], two.cv_results_[name], atol=1e-9)
+    assert (one.predict(X) == two.predict(X)).all()
+
+
+def test_groups_go_to_the_splitter(circles):
+    X, y = circles
+    groups = np.arange(len(y)) % 7
+    seen = []
+
+    def note(model, X_test, y_test):
+        seen.append({tuple(row) for row in X_test})
+        return 0.0
+
+    KernelPathCV(LearnedKernelSVC(tol=1e-2), {"C": [1.0]}, cv=GroupKFold(3), scoring=note).fit(
+        X, y, groups=groups
+    )
+    assert len(seen) == 3
+    for rows in seen:
+        here = {g for g, row in zip(groups, X, strict=True) if tuple(row) in rows}
+        assert len(rows) == np.isin(groups, list(here)).sum()
+
+
+def test_metadata_routing(waves):
+    X, y = waves
+    weight = np.random.default_rng(0).random(len(y))
+    with config_context(enable_metadata_routing=True):
+        estimator = LearnedKernelSVR(tol=1e-6).set_fit_request(sample_weight=True)
+        scorer = get_scorer("neg_mean_squared_error").set_score_request(sample_weight=False)
+        ours = KernelPathCV(estimator, FEW, cv=2, scoring=scorer)
+        theirs = GridSearchCV(estimator, FEW, cv=2, scoring=scorer)
+        ours.fit(X, y, sample_weight=weight)
+        theirs.fit(X, y, sample_weight=weight)
+        np.testing.assert_allclose(
+            ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=1e-4
+        )
+        assert ours.score(X, y) == theirs.score(X, y)
+        with pytest.raises(ValueError, match="sample_weight"):
+            KernelPathCV(LearnedKernelSVR(), FEW, cv=2).fit(X, y, sample_weight=weight)
+
+
+# ---- several scores, and who chooses
+
+
+def test_several_scores(circles):
+    X, y = circles
+    scoring = {"auc": "roc_auc", "hits": "accuracy"}
+    search = KernelPathCV(LearnedKernelSVC(), GRID, cv=2, scoring=scoring, refit="auc").fit(X, y)
+    best = search.cv_results_["mean_test_auc"].max()
+    assert search.best_score_ == best
+    assert search.multimetric_
+    assert search.cv_results_["rank_test_hits"].min() == 1
+    assert search.score(X, y) == get_scorer("roc_auc")(search.best_estimator_, X, y)
+    none = KernelPathCV(LearnedKernelSVC(), FEW, cv=2, scoring=scoring, refit=False).fit(X, y)
+    assert not hasattr(none, "best_params_")
+
+
+def test_scorer_that_returns_several_scores(circles):
+    def both(model, X, y):
+        hits = (model.predict(X) == y).mean()
+        return {"hits": hits, "misses": 1 - hits}
+
+    search = KernelPathCV(LearnedKernelSVC(), FEW, cv=2, scoring=both, refit="hits").fit(*circles)
+    assert search.best_score_ == search.cv_results_["mean_test_hits"].max()
+    with pytest.raises(ValueError, match="does not tell which one decides"):
+        KernelPathCV(LearnedKernelSVC(), FEW, cv=2, scoring=both, eliminate=True).fit(*circles)
+
+
+def test_refit_by_a_function_and_not_at_all(circles):
+    X, y = circles
+    search = KernelPathCV(LearnedKernelSVC(), FEW, cv=2, refit=lambda results: 1).fit(X, y)
+    assert search.best_params_ == {"C": 3.0}
+    search = KernelPathCV(LearnedKernelSVC(), FEW, cv=2, refit=False).fit(X, y)
+    assert search.best_params_["C"] in (0.3, 3.0)
+    assert not hasattr(search, "predict")
+    with pytest.raises(AttributeError) as refused:
+        search.predict(X)
+    assert "refit=False" in str(refused.value.__cause__)
+    with pytest.raises(ValueError, match="no index"):
+        KernelPathCV(LearnedKernelSVC(), FEW, cv=2, refit=lambda results: 7).fit(X, y)
+
+
+# ---- giving up points
+
+
+def test_elimination_chooses_the_same_with_fewer_fits(waves):
+    X, y = waves
+    grid = {"C": np.logspace(-4, 2, 7), "delta": [0.1, 1.0]}
+    cv = KFold(5, shuffle=True, random_state=0)
+    everything = KernelPathCV(LearnedKernelSVR(), grid, cv=cv).fit(X, y)
+    search = KernelPathCV(LearnedKernelSVR(), grid, cv=cv, eliminate=True).fit(X, y)
+    assert search.best_params_ == everything.best_params_
+    results = search.cv_results_
+    given_up = results["n_folds"] < 5
+    assert given_up.sum() >= 7
+    assert results["n_folds"].min() == 1
+    assert np.isnan(results["mean_test_score"][given_up]).all()
+    assert np.isnan(results["split4_test_score"][given_up]).all()
+    assert (results["rank_test_score"][given_up] == (~given_up).sum() + 1).all()
+    np.testing.assert_allclose(
+        results["mean_test_score"][~given_up],
+        everything.cv_results_["mean_test_score"][~given_up],
+        atol=1e-2,
+    )
+
+
+def test_survivors_by_hand():
+    outcomes = Outcomes([Candidate(i, {}) for i in range(5)], 3)
+    # The leader, an equal in other folds, one clearly worse, a failed one, a hopeless one.
+    table = [[0.9, 0.8], [0.8, 0.9], [0.6, 0.5], [np.nan, np.nan], [0.1, 0.1]]
+    for i, row in enumerate(table):
+        for fold, score in enumerate(row):
+            outcomes.add(Outcome(i, fold, score, 0.0, 0.0))
+    assert outcomes.survivors("score", {0, 1, 2, 3, 4}, 1) == {0, 1}
+    # Their lags vary by 0.02 together, over two points: two standard errors are 0.141.
+    assert outcomes.survivors("score", {0, 1, 2}, 2) == {0, 1}
+
+
+# ---- fits that fail, or cannot finish
+
+
+def test_missed_tolerances_are_told_once(waves):
+    with pytest.warns(ConvergenceWarning) as caught:
+        search = KernelPathCV(LearnedKernelSVR(tol=1e-12, max_iter=1), GRID, cv=2, refit=False).fit(
+            *waves
+        )
+    (warning,) = caught
+    assert str(warning.message).startswith("12 of 12 fits stopped above the tol")
+    assert f"{search.cv_results_['worst_gap'].max():.2e}" in str(warning.message)
+    assert (search.cv_results_["n_uncertified"] == 2).all()
+
+
+def failing(model, X, y):
+    if model.C == 1.0:
+        raise RuntimeError("no score today")
+    return model.C
+
+
+def test_failed_points_get_the_error_score(circles):
+    X, y = circles
+    search = KernelPathCV(LearnedKernelSVC(), GRID, cv=2, scoring=failing)
+    with pytest.warns(FitFailedWarning, match=r"4 of 12 fits failed(.|\n)*no score today"):
+        search.fit(X, y)
+    failed = search.cv_results_["param_C"] == 1.0
+    assert (np.isnan(search.cv_results_["mean_test_score"]) == failed).all()
+    assert search.best_params_["C"] == 10.0
+    with pytest.raises(RuntimeError, match="no score today"):
+        clone(search).set_params(error_score="raise").fit(X, y)
+    with pytest.raises(ValueError, match=r"All the 2 fits failed(.|\n)*no score today"):
+        clone(search).set_params(param_grid={"C": [1.0]}).fit(X, y)
+
+
+class Interrupting:
+    """A scorer during whose n-th call the user presses Ctrl-C."""
+
+    def __init__(self, at):
+        self.left = at
+
+    def __call__(self, model, X, y):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return model.score(X, y)
+
+
+def test_interrupt_keeps_the_points_that_are_complete(waves):
+    X, y = waves
+    # Two paths of three points and two folds: six fits on the first fold, then three to
+    # complete the first path; the interrupt comes with the eighth.
+    search = KernelPathCV(LearnedKernelSVR(), GRID, cv=2, scoring=Interrupting(8))
+    with pytest.warns(UserWarning, match="best of the 1 points that are complete, of 6"):
+        search.fit(X, y)
+    complete = search.cv_results_["n_folds"] == 2
+    assert complete.sum() == 1
+    assert complete[search.best_index_]
+    assert np.isfinite(search.predict(X)).all()
+
+
+@pytest.mark.parametrize("at", [1, 4, 7])
+def test_interrupt_before_any_point_is_complete_is_passed_on(waves, at):
+    search = KernelPathCV(LearnedKernelSVR(), GRID, cv=2, scoring=Interrupting(at))
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(*waves)
+    with pytest.raises(NotFittedError):
+        search.predict(waves[0])
+
+
+def test_interrupted_fit_ends_the_search(waves, monkeypatch):
+    original = LearnedKernelSVR.fit
+
+    def interrupted(self, X, y, sample_weight=None):
+        original(self, X, y, sample_weight)
+        self.status_ = "interrupted"  # what the estimator makes of Ctrl-C
+        return self
+
+    monkeypatch.setattr(LearnedKernelSVR, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        KernelPathCV(LearnedKernelSVR(), FEW, cv=2).fit(*waves)
+
+
+# ---- side by side
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_backends_give_the_same(waves, backend):
+    X, y = waves
+    alone = KernelPathCV(LearnedKernelSVR(n_jobs=1), GRID, cv=2).fit(X, y)
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        search = KernelPathCV(LearnedKernelSVR(), GRID, cv=2).fit(X, y)
+    for name in ("split0_test_score", "split1_test_score", "worst_gap"):
+        np.testing.assert_allclose(search.cv_results_[name], alone.cv_results_[name], rtol=1e-9)
+
+
+def test_dask_backend(waves):
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.Client(processes=False, dashboard_address=None),
+        joblib.parallel_config("dask"),
+    ):
+        search = KernelPathCV(LearnedKernelSVR(), FEW, cv=2).fit(*waves)
+    assert (search.cv_results_["worst_gap"] <= 1e-3).all()
+
+
+def test_fits_have_one_thread_when_paths_have_the_cores(waves):
+    def threads(model, X, y):
+        return float("nan" if model.n_jobs is None else model.n_jobs)
+
+    one = KernelPathCV(LearnedKernelSVR(), FEW, cv=2, scoring=threads, refit=False)
+    two = clone(one).set_params(n_jobs=2)
+    told = clone(two).set_params(estimator=LearnedKernelSVR(n_jobs=3))
+    assert np.isnan(one.fit(*waves).cv_results_["split0_test_score"]).all()
+    with joblib.parallel_config("threading"):
+        assert (two.fit(*waves).cv_results_["split0_test_score"] == 1).all()
+        assert (told.fit(*waves).cv_results_["split0_test_score"] == 3).all()
+
+
+def test_verbose_tells_of_each_path(circles, capsys):
+    KernelPathCV(LearnedKernelSVC(), GRID, cv=2, verbose=1).fit(*circles)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert all("worst gap" in line for line in lines)
+
+
+def test_pickle_and_names(circles):
+    X, y = circles
+    frame = pd.DataFrame(X, columns=["east", "north"])
+    search = KernelPathCV(LearnedKernelSVC(), FEW, cv=StratifiedKFold(2)).fit(frame, y)
+    assert search.feature_names_in_.tolist() == ["east", "north"]
+    again = pickle.loads(pickle.dumps(search))
+    assert (again.decision_function(frame) == search.decision_function(frame)).all()
+
+
+# ---- bad input, before any work
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "match"),
+    [
+        ({"estimator": Ridge()}, TypeError, "LearnedKernelSVC.*GridSearchCV"),
+        ({"estimator": make_pipeline(StandardScaler(), Ridge())}, TypeError, "ends in one"),
+        ({"param_grid": {"c": [1]}}, ValueError, "'c', which is no parameter of LearnedKernelSVC"),
+        ({"param_grid": {"C": [1.0, -1.0]}}, ValueError, "C=-1.0 must be a positive"),
+        ({"param_grid": {"C": []}}, ValueError, "C"),
+        ({"error_score": "ignore"}, ValueError, "error_score='ignore' must be 'raise' or a number"),
+        ({"eliminate": "yes"}, ValueError, "eliminate='yes' must be True or False"),
+        ({"eliminate": True, "refit": len}, ValueError, "one score to compare"),
+        ({"refit": "roc_auc"}, ValueError, "there is only one"),
+        ({"scoring": ["accuracy", "roc_auc"]}, ValueError, "does not tell which one decides"),
+        ({"scoring": "mistakes"}, ValueError, "mistakes"),
+    ],
+)
+def test_bad_settings(circles, monkeypatch, settings, error, match):
+    monkeypatch.setattr(LearnedKernelSVC, "fit", lambda *_: pytest.fail("work was done"))
+    with pytest.raises(error, match=match):
+        KernelPathCV(**settings).fit(*circles)
+
+
+def test_bad_data(circles, monkeypatch):
+    X, y = circles
+    monkeypatch.setattr(LearnedKernelSVC, "fit", lambda *_: pytest.fail("work was done"))
+    search = KernelPathCV(LearnedKernelSVC(), FEW)
+    with pytest.raises(ValueError, match="NaN"):
+        search.fit(np.full_like(X, np.nan), y)
+    with pytest.raises(ValueError, match="inconsistent"):
+        search.fit(X, y[:-1])
+    with pytest.raises(ValueError, match="requires y"):
+        search.fit(X)
+    with pytest.raises(ValueError, match="OneHotEncoder"):
+        search.fit(X.astype(str).astype(object) + "m", y)
+    with pytest.raises(ValueError, match="one column"):
+        KernelPathCV().fit(X, np.column_stack([y, 1 - y]))
