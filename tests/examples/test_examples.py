@@ -69,3 +69,11 @@ def test_prediction_intervals(run):
 def test_tabular_pipeline(run):
     _, complete, gappy, whole_rows, _ = run("plot_tabular_pipeline.py")
     assert complete[0] > gappy[0] > whole_rows[0] + 0.02
+
+
+def test_tuning_path(run):
+    (_, delta), (validated,), (tuned,), (untuned,), (gap,) = run("plot_tuning_path.py")
+    assert delta in (0.1, 0.5, 2.0)
+    assert validated > 0.4
+    assert tuned > untuned
+    assert gap <= 1e-3
