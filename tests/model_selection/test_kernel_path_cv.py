@@ -44,7 +44,8 @@ OURS = {"mean_gap", "worst_gap", "n_uncertified", "n_folds"}
 @parametrize_with_checks(
     [
         KernelPathCV(LearnedKernelSVC(), FEW, cv=2),
-        KernelPathCV(LearnedKernelSVR(), FEW, cv=2, error_score="raise"),
+        KernelPathCV(LearnedKernelSVR(), {"C": [1.0]}, cv=2, error_score="raise"),
+        KernelPathCV(None, {"C": [1.0]}, cv=2),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

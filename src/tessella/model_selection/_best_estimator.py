@@ -133,11 +133,11 @@ class BestEstimator:
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.target_tags.required = True
-        inner = getattr(self, "best_estimator_", self.estimator)
-        if inner is not None:
-            inner_tags = get_tags(inner)
+        inner_tags = get_tags(getattr(self, "best_estimator_", self._representative()))
+        tags.input_tags = deepcopy(inner_tags.input_tags)
+        tags.classifier_tags = deepcopy(inner_tags.classifier_tags)
+        if self.estimator is not None or hasattr(self, "best_estimator_"):
+            # Without an estimator the target has yet to tell which task it is.
             tags.estimator_type = inner_tags.estimator_type
-            tags.classifier_tags = deepcopy(inner_tags.classifier_tags)
             tags.regressor_tags = deepcopy(inner_tags.regressor_tags)
-            tags.input_tags = deepcopy(inner_tags.input_tags)
         return tags
