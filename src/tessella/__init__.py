@@ -1,5 +1,7 @@
 """Tessella learns the kernel together with the support vector machine that uses it."""
 
+from typing import TYPE_CHECKING, Any
+
 from tessella._version import __version__
 from tessella.estimators import ExtrapolationWarning, LearnedKernelSVC, LearnedKernelSVR
 from tessella.features import KernelFeatures
@@ -9,9 +11,11 @@ from tessella.kernels import (
     PolynomialKernels,
     TessellatedKernels,
 )
-from tessella.model_selection import KernelPathCV
 from tessella.persistence import load, save
 from tessella.tabular import make_tabular_pipeline
+
+if TYPE_CHECKING:
+    from tessella.model_selection import KernelPathCV
 
 __all__ = [
     "ExtrapolationWarning",
@@ -28,3 +32,16 @@ __all__ = [
     "make_tabular_pipeline",
     "save",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # scikit-learn's model selection brings packages along that nobody needs for a fit.
+    if name == "KernelPathCV":
+        from tessella.model_selection import KernelPathCV
+
+        return KernelPathCV
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -33,7 +33,7 @@ from tessella import (
     TessellatedKernels,
 )
 from tessella.model_selection._grid import default_grid
-from tessella.model_selection._path import Candidate, Outcome
+from tessella.model_selection._path import Candidate, Outcome, Path, in_pieces
 from tessella.model_selection._results import Outcomes
 
 FEW = {"C": [0.3, 3.0]}
@@ -60,7 +60,7 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.parametrize(
     ("cv", "scoring"),
     [
-        (None, None),
+        (4, None),
         (KFold(3, shuffle=True, random_state=1), "neg_mean_absolute_error"),
         (
             ShuffleSplit(3, random_state=2),
@@ -407,6 +407,16 @@ def test_backends_give_the_same(waves, backend):
         search = KernelPathCV(LearnedKernelSVR(), GRID, cv=2).fit(X, y)
     for name in ("split0_test_score", "split1_test_score", "worst_gap"):
         np.testing.assert_allclose(search.cv_results_[name], alone.cv_results_[name], rtol=1e-9)
+
+
+def test_only_paths_without_a_chain_are_cut():
+    rows = np.arange(3)
+    points = [Candidate(i, {"C": 10.0**i}) for i in range(5)]
+    chain = Path(points, 0, rows, rows)
+    assert in_pieces([chain], 8) == [chain]
+    pieces = in_pieces([Path(points, 1, rows, rows, dict.fromkeys(range(5), "kernel"))], 2)
+    assert [[c.index for c in piece.candidates] for piece in pieces] == [[0, 1], [2, 3], [4]]
+    assert [list(piece.starts) for piece in pieces] == [[0, 1], [2, 3], [4]]
 
 
 def test_dask_backend(waves):

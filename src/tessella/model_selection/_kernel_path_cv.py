@@ -6,7 +6,6 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from functools import partial
 from inspect import signature
 from numbers import Integral, Number
 from typing import Any, Self
@@ -36,6 +35,7 @@ from tessella.model_selection._path import (
     Rows,
     Search,
     check_learner,
+    in_pieces,
     last_step,
     last_step_prefix,
     walk,
@@ -117,7 +117,8 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
     Notes
     -----
     Points that differ in C alone form a path. The paths of the first fold come first, each in
-    ascending order of C; the other folds start from the kernels it found. Choices are those of
+    ascending order of C; the other folds start from the kernels it found, which are so near that
+    one SVM and its certificate are mostly enough. Choices are those of
     GridSearchCV as far as the tolerance goes: scores of two fits certified to the same `tol` are
     not equal to the last digit. The estimator's `warm_start` is not used.
 
@@ -334,7 +335,9 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
     def _walk_all(self, search: Search, paths: Sequence[Path], outcomes: Outcomes) -> bool:
         """Walk paths in parallel and keep what they give; False after Ctrl-C."""
         parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
-        task = delayed(partial(walk, keep_kernels=True))
+        task = delayed(walk)
+        jobs = effective_n_jobs(self.n_jobs)
+        paths = in_pieces(paths, 4 * jobs) if jobs > 1 else paths
         begin = time.perf_counter()
         try:
             results: Iterable[PathOutcome] = parallel(task(search, path) for path in paths)

@@ -6,7 +6,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,25 @@ def last_step_prefix(model: Any) -> str:
     return prefix
 
 
-def walk(search: Search, path: Path, *, keep_kernels: bool) -> PathOutcome:
+def in_pieces(paths: Sequence[Path], count: int) -> list[Path]:
+    """The same work in at least `count` pieces, as far as cutting changes no result.
+
+    That is so where each candidate has a start of its own. A path that goes from one value of C
+    to the next stays whole: results must not depend on the number of jobs.
+    """
+    parts = -(-count // max(1, len(paths)))
+    pieces = []
+    for path in paths:
+        own = all(candidate.index in path.starts for candidate in path.candidates)
+        step = max(1, len(path.candidates) // parts) if own else len(path.candidates)
+        for first in range(0, len(path.candidates), step):
+            candidates = path.candidates[first : first + step]
+            starts = {c.index: path.starts[c.index] for c in candidates if c.index in path.starts}
+            pieces.append(replace(path, candidates=candidates, starts=starts))
+    return pieces
+
+
+def walk(search: Search, path: Path) -> PathOutcome:
     """Fit and score every candidate of a path.
 
     The fit of a candidate starts from the kernel that another fold found for it, or else from
@@ -133,7 +151,7 @@ def walk(search: Search, path: Path, *, keep_kernels: bool) -> PathOutcome:
         try:
             for candidate in path.candidates:
                 model = _prepared(search, path, candidate, previous)
-                outcomes.append(_evaluated(search, path, candidate, model, keep_kernels))
+                outcomes.append(_evaluated(search, path, candidate, model))
                 previous = model if outcomes[-1].error is None else None
         except KeyboardInterrupt:
             return PathOutcome(outcomes, interrupted=True)
@@ -150,9 +168,7 @@ def _prepared(search: Search, path: Path, candidate: Candidate, previous: Any) -
     return model
 
 
-def _evaluated(
-    search: Search, path: Path, candidate: Candidate, model: Any, keep_kernel: bool
-) -> Outcome:
+def _evaluated(search: Search, path: Path, candidate: Candidate, model: Any) -> Outcome:
     begin = time.perf_counter()
     fitted = begin
     try:
@@ -183,7 +199,7 @@ def _evaluated(
         time.perf_counter() - fitted,
         gap=float(learner.gap_),
         certified=bool(learner.gap_ <= learner.tol),
-        kernel=learner.kernel_ if keep_kernel else None,
+        kernel=learner.kernel_ if path.fold == 0 else None,  # where the other folds start
     )
 
 

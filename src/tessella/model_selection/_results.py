@@ -177,11 +177,12 @@ def _parameter_columns(params: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """A masked array for each parameter: masked where a candidate does not have it."""
     columns = {}
     for name in dict.fromkeys(name for point in params for name in point):
-        mask = [name not in point for point in params]
         known = [point[name] for point in params if name in point]
         plain = all(isinstance(value, Number) and not isinstance(value, bool) for value in known)
-        column = np.ma.masked_all(len(params), dtype=np.array(known).dtype if plain else object)
-        for place in np.flatnonzero(np.logical_not(mask)):
-            column[place] = params[place][name]
-        columns[f"param_{name}"] = column
+        values = np.zeros(len(params), dtype=np.array(known).dtype if plain else object)
+        has = np.array([name in point for point in params])
+        for place, point in enumerate(params):
+            if has[place]:
+                values[place] = point[name]
+        columns[f"param_{name}"] = np.ma.MaskedArray(values, mask=~has)
     return columns
