@@ -367,7 +367,7 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
             self.best_index_ = int(best)
         else:
             self.best_index_ = int(self.cv_results_[f"rank_test_{metric}"].argmin())
-            self.best_score_ = self.cv_results_[f"mean_test_{metric}"][self.best_index_]
+            self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
         self.best_params_ = self.cv_results_["params"][self.best_index_]
 
     def _refit(self, estimator: Any, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
