@@ -37,16 +37,18 @@ AS_GOOD = 1e-3  # what the scores of two fits at tol=1e-3 may differ by
 
 FINE_C = tuple(float(C) for C in np.logspace(-3, 4, 15))
 FINE_DELTA = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-DECADES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+DECADES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
 GRIDS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
-    "C=10, delta=0.5, as shipped": ((10.0,), (0.5,)),
-    "5 decades from 0.01, delta 0.5": (DECADES[:5], (0.5,)),
-    "6 decades from 0.01, delta 0.5": (DECADES, (0.5,)),
-    "6 decades, delta 0.1 2": (DECADES, (0.1, 2.0)),
-    "6 decades, delta 0.1 0.5 2": (DECADES, (0.1, 0.5, 2.0)),
-    "6 decades, delta 0.05 0.25 1 4": (DECADES, (0.05, 0.25, 1.0, 4.0)),
-    "7 decades to 10000, delta 0.1 0.5 2": ((*DECADES, 10000.0), (0.1, 0.5, 2.0)),
-    "11 half decades, delta 0.1 0.5 2": (FINE_C[2:13], (0.1, 0.5, 2.0)),
+    "C=10, delta 0.5: the estimator as shipped": ((10.0,), (0.5,)),
+    "C 0.1 to 1e4, delta 0.5": (DECADES[1:], (0.5,)),
+    "C 0.1 to 1e4, delta 0.1 2": (DECADES[1:], (0.1, 2.0)),
+    "C 0.01 to 1e3, delta 0.1 0.5 2": (DECADES[:-1], (0.1, 0.5, 2.0)),
+    "C 0.1 to 1e4, delta 0.1 0.5 2": (DECADES[1:], (0.1, 0.5, 2.0)),
+    "C 0.01 to 1e3, delta 0.1 1 4": (DECADES[:-1], (0.1, 1.0, 4.0)),
+    "C 0.1 to 1e4, delta 0.1 1 4: the default grid": (DEFAULT_C, DEFAULT_DELTA),
+    "C 0.01 to 1e4, delta 0.1 1 4": (DECADES, (0.1, 1.0, 4.0)),
+    "C 0.1 to 1e4, delta 0.05 0.25 1 4": (DECADES[1:], (0.05, 0.25, 1.0, 4.0)),
+    "C 0.1 to 1e4 in half decades, delta 0.1 1 4": (FINE_C[4:], (0.1, 1.0, 4.0)),
 }
 
 

@@ -62,7 +62,7 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
         whole numbers) and a :class:`~tessella.LearnedKernelSVR` for any other numbers.
     param_grid : dict or list of dict, default=None
         Values of each parameter to try, as for GridSearchCV. By default
-        ``C = 0.01, 0.1, ..., 1000`` and, for tessellated kernels, ``delta = 0.1, 0.5, 2``.
+        ``C = 0.1, 1, ..., 10000`` and, for tessellated kernels, ``delta = 0.1, 1, 4``.
     cv : int, splitter or iterable, default=None
         Folds, as for GridSearchCV: five by default, stratified for a classifier.
     scoring : str, callable, list or dict, default=None
