@@ -110,12 +110,14 @@ def test_sample_weight_is_routed(waves):
     spoiled = np.where(weight == 0, 1e6, y)
     with config_context(enable_metadata_routing=True):
         model = LearnedKernelSVR().set_fit_request(sample_weight=True)
-        model.set_score_request(sample_weight=True)
-        pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model)
+        scorer = get_scorer("r2").set_score_request(sample_weight=True)
         params = {"sample_weight": weight}
-        clean = cross_validate(pipeline, X, y, cv=3, params=params)["test_score"]
-        dirty = cross_validate(pipeline, X, spoiled, cv=3, params=params)["test_score"]
+        clean = cross_validate(model, X, y, cv=3, scoring=scorer, params=params)["test_score"]
+        dirty = cross_validate(model, X, spoiled, cv=3, scoring=scorer, params=params)["test_score"]
         assert (clean == dirty).all()
+        pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model)
+        pipeline.fit(X, spoiled, **params)
+        assert pipeline.score(X[weight > 0], y[weight > 0]) > 0.9
         with pytest.raises(ValueError, match="sample_weight"):
             cross_validate(LearnedKernelSVR(), X, y, cv=3, params=params)
 

@@ -491,6 +491,8 @@ def test_bad_data(circles, monkeypatch):
         search.fit(np.full_like(X, np.nan), y)
     with pytest.raises(ValueError, match="inconsistent"):
         search.fit(X, y[:-1])
+    with pytest.raises(ValueError, match="Negative"):
+        search.fit(X, y, sample_weight=-np.ones(len(y)))
     with pytest.raises(ValueError, match="requires y"):
         search.fit(X)
     with pytest.raises(ValueError, match="OneHotEncoder"):

@@ -186,7 +186,7 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
                 "This KernelPathCV estimator requires y to be passed, but the target y is None."
             )
         X, y = indexable(X, y)
-        estimator = self._checked(X, y)
+        estimator = self._checked(X, y, params.get("sample_weight"))
         scorer = self._scorer(estimator)
         fit_params, score_params, split_params = self._routed(params, scorer)
         grid = default_grid(estimator) if self.param_grid is None else self.param_grid
@@ -218,7 +218,7 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
             self._refit(estimator, X, y, fit_params)
         return self
 
-    def _checked(self, X: Any, y: Any) -> Any:
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """The estimator to tune, after a look at everything that can be wrong before work."""
         if self.estimator is not None:
             check_learner(self.estimator)
@@ -232,14 +232,10 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
                 "eliminate=True needs one score to compare points by, and refit is a function. "
                 "Use refit=True or the name of a score, or eliminate=False."
             )
-        if isinstance(self.estimator, BaseLearnedKernel):
-            clone(self.estimator)._validated(X, y, None)
-            return clone(self.estimator)
-        if self.estimator is None:
-            estimator = default_estimator(y)
-            estimator._validated(X, y, None)
-            return clone(estimator)
-        return clone(self.estimator)  # a pipeline: only its steps know what X may be
+        estimator = default_estimator(y) if self.estimator is None else clone(self.estimator)
+        if isinstance(estimator, BaseLearnedKernel):  # of a pipeline only the steps know their X
+            estimator._validated(X, y, sample_weight)
+        return clone(estimator)
 
     def _check_points(self, search: Search, candidates: Points) -> None:
         """Parameters out of range are found before the first fit, not after an hour."""
@@ -279,7 +275,7 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
         params = {name: value for name, value in params.items() if value is not None}
         groups = params.pop("groups", None)
         score_params = {}
-        if "sample_weight" in params and _accepts_weight(scorer):
+        if "sample_weight" in params and (self.scoring is None or _accepts_weight(scorer)):
             score_params["sample_weight"] = params["sample_weight"]
         return params, score_params, {"groups": groups}
 
