@@ -50,9 +50,9 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
     """Cross-validated choice of C, delta and any other parameter, along paths of C.
 
     Does what :class:`sklearn.model_selection.GridSearchCV` does, for the estimators of this
-    library, with less work: a fit starts from the kernel that the fold before has learned for
-    the same parameters, or from the kernel and dual vector of the last value of C. Every fit is
-    still certified to the estimator's own `tol`, wherever it started.
+    library, with less work: a fit starts from the kernel that the first fold has learned for the
+    same parameters or, on the first fold, from the kernel and dual vector of the last value of C.
+    Every fit is still certified to the estimator's own `tol`, wherever it started.
 
     Parameters
     ----------
@@ -117,10 +117,11 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
     Notes
     -----
     Points that differ in C alone form a path. The paths of the first fold come first, each in
-    ascending order of C; the other folds start from the kernels it found, which are so near that
-    one SVM and its certificate are mostly enough. Choices are those of
-    GridSearchCV as far as the tolerance goes: scores of two fits certified to the same `tol` are
-    not equal to the last digit. The estimator's `warm_start` is not used.
+    ascending order of C; the other folds start from the kernels it found, which are often so near
+    that one SVM and its certificate are enough. Choices are those of GridSearchCV as far as the
+    tolerance goes: scores of two fits certified to the same `tol` are not equal to the last
+    digit, and on a plateau of the score that decides. The last fit, on all data, starts cold: it
+    is the one the estimator would make by itself.
 
     After Ctrl-C the best of the points that are complete is chosen, with a warning; if there is
     none yet the interrupt is passed on.
