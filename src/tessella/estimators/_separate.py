@@ -65,8 +65,9 @@ def _part(model: Any, k: int, pair: tuple[int, int], n_pairs: int) -> Any:
     kernels = vars(part).pop("kernel_", None)
     if isinstance(kernels, list) and len(kernels) == n_pairs:
         part.kernel_ = kernels[k]
-        part.dual_coef_ = model.dual_coef_[k : k + 1]
-        part._w_bound = None if model._w_bound is None else model._w_bound[k : k + 1]
+        if hasattr(model, "dual_coef_"):  # not so where only kernels were handed over
+            part.dual_coef_ = model.dual_coef_[k : k + 1]
+            part._w_bound = None if model._w_bound is None else model._w_bound[k : k + 1]
     return part
 
 

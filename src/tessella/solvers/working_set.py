@@ -345,15 +345,16 @@ class _WorkingSet:
         free = dual.free(w)
         count = max(self._least_rows, int(_MARGIN * free.sum()))
         self._seen |= w != 0.0
-        seen = np.count_nonzero(self._seen)
+        seen, most = np.count_nonzero(self._seen), self._most_rows
         if seen <= _SPARSE * dual.size:
             # Nearly separable: who matters changes with P. Without the support vectors of
             # earlier rounds each round would undo the one before.
             distance = np.where(self._seen, -1.0 / (1.0 + distance), distance)
             count = max(count, int(_MARGIN * seen))
+            most = max(most, _USUAL_ROWS)
         first = np.where(free, -1.0 - self._rng.random(dual.size), distance)
         order = np.argsort(first, kind="stable")
-        return _movable(dual, np.sort(order[: min(count, self._most_rows, MAX_ROWS)]), w)
+        return _movable(dual, np.sort(order[: min(count, most, MAX_ROWS)]), w)
 
 
 def _movable(dual: DualProblem, rows: Rows, w: FloatArray) -> Rows:
