@@ -264,7 +264,7 @@ class _WorkingSet:
         """The saddle point over P and the working set; moves P and w there."""
         rows = self._choose_rows(svm)
         self._run.phase(f"joint step on {len(rows)} rows")
-        tol = max(0.03 * self._run.tol, min(1e-3, 0.01 * self._run.gap))
+        tol = max(0.1 * self._run.tol, min(1e-3, 0.03 * self._run.gap))
         span = self._choose_span()
         restricted = RestrictedProblem(self._problem, rows, svm.w, span)
         alpha = inwards(restricted.halves, svm.w[rows])
