@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedError
 from sklearn.linear_model import Ridge
@@ -499,3 +500,19 @@ def test_bad_data(circles, monkeypatch):
         search.fit(X.astype(str).astype(object) + "m", y)
     with pytest.raises(ValueError, match="one column"):
         KernelPathCV().fit(X, np.column_stack([y, 1 - y]))
+
+
+@pytest.mark.parametrize("multi_class", ["shared", "separate"])
+def test_several_classes(multi_class):
+    """Kernels of the first fold are handed on whether there is one or one for each pair."""
+    X, y = load_iris(return_X_y=True)
+    grid = {"C": [1.0, 10.0], "delta": [0.5]}
+    model = LearnedKernelSVC(multi_class=multi_class, tol=1e-5)
+    path = KernelPathCV(model, grid, cv=StratifiedKFold(3)).fit(X, y)
+    search = GridSearchCV(model, grid, cv=StratifiedKFold(3)).fit(X, y)
+    np.testing.assert_allclose(
+        path.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"], atol=1e-9
+    )
+    assert path.best_params_ == search.best_params_
+    np.testing.assert_array_equal(path.predict(X), search.predict(X))
+    assert path.decision_function(X).shape == (150, 3)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy, deepcopy
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -18,12 +18,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from tessella.backend import limit_blas, require_memory
 from tessella.estimators._callbacks import CallbackSupport, run_with_callbacks
-from tessella.estimators._checkpoint import (
-    FINISHED,
-    Checkpoint,
-    StartingPoint,
-    check_path,
-    fingerprint,
+from tessella.estimators._checkpoint import Checkpoint, StartingPoint, check_path, fingerprint
+from tessella.estimators._checks import (
+    fit_box,
+    require_count,
+    require_positive,
+    shortfall,
+    with_remedy,
 )
 from tessella.estimators._early_stopping import HeldOut, ScoreMonitor, hold_out
 from tessella.estimators._fitting import Given, Outcome, Watchers
@@ -97,7 +98,7 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
                 lambda hooks: self._learn(X, y, sample_weight, Watchers(callback, hooks)),
             )
         if outcome.gap > self.tol:
-            text = _shortfall(outcome, self.tol, self.checkpoint)
+            text = shortfall(outcome, self.tol, self.checkpoint)
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
         return self
 
@@ -112,7 +113,7 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
                 self, X, y, dtype=np.float64, order="C", ensure_min_samples=2, **self._y_checks()
             )
         except ValueError as error:
-            raise _with_remedy(error) from error
+            raise with_remedy(error) from error
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():  # older versions of scikit-learn let it pass
             raise ValueError("sample_weight must have at least one non-zero weight.")
@@ -126,7 +127,7 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
         require_positive("tol", self.tol)
         if self.time_limit is not None:
             require_positive("time_limit", self.time_limit)
-        _require_count("max_iter", self.max_iter)
+        require_count("max_iter", self.max_iter)
         self._check_early_stopping()
         if self.checkpoint is not None:
             check_path(self.checkpoint)
@@ -140,7 +141,7 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
         require_positive("validation_fraction", fraction)
         if fraction >= 1:
             raise ValueError(f"validation_fraction={fraction!r} must be below 1.")
-        _require_count("n_iter_no_change", self.n_iter_no_change, least=1)
+        require_count("n_iter_no_change", self.n_iter_no_change, least=1)
         repeatable = isinstance(self.random_state, Integral)
         if self.early_stopping and self.checkpoint is not None and not repeatable:
             raise ValueError(
@@ -376,24 +377,6 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
         save(self, path, metadata=metadata)
 
 
-def fit_box(X: FloatArray) -> UnitBox:
-    """The scaling of training rows; an error when they do not differ."""
-    box = UnitBox.fit(X)
-    if not len(box.kept):
-        raise ValueError(
-            f"All {X.shape[1]} features are constant, so no kernel can tell the rows apart. Check "
-            "that the right columns were selected."
-        )
-    return box
-
-
-def require_positive(name: str, value: Any, *, or_zero: bool = False) -> None:
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0 <= float(value) < np.inf or (value == 0 and not or_zero):
-        kind = "a finite number >= 0" if or_zero else "a positive finite number"
-        raise ValueError(f"{name}={value!r} must be {kind}.")
-
-
 @contextmanager
 def _all_or_nothing(estimator: Any) -> Iterator[None]:
     """Give an estimator back the attributes it had, if its fit fails or is interrupted."""
@@ -415,39 +398,3 @@ def _flushed(checkpoint: Checkpoint | None) -> Iterator[None]:
         if checkpoint is not None:
             checkpoint.flush()
         raise
-
-
-def _require_count(name: str, value: Any, *, least: int = 0) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ValueError(f"{name}={value!r} must be a whole number >= {least}.")
-
-
-def _with_remedy(error: ValueError) -> ValueError:
-    """scikit-learn's complaint about the data, with what to do about it."""
-    text = str(error)
-    if "could not convert string" in text:
-        return ValueError(
-            f"{text}. All features must be numbers: encode text columns first, for instance with "
-            "sklearn.preprocessing.OneHotEncoder in a ColumnTransformer."
-        )
-    return error
-
-
-def _shortfall(outcome: Outcome, tol: float, checkpoint: Any) -> str:
-    again = "Fit again with warm_start=True to go on from here."
-    remedy = {
-        SolverStatus.MAX_ITER: "Raise max_iter, or accept a larger tol.",
-        SolverStatus.TIME_LIMIT: "Raise time_limit, or accept a larger tol.",
-        SolverStatus.INTERRUPTED: again,
-        SolverStatus.CALLBACK: again,
-        SolverStatus.VALIDATION: "Raise n_iter_no_change to go on for longer.",
-        SolverStatus.OUT_OF_MEMORY: "Use precision='float32', another solver or fewer rows.",
-        SolverStatus.STALLED: "Use precision='float64', a smaller C or a larger tol.",
-    }[outcome.status]
-    if checkpoint is not None and outcome.status not in FINISHED:
-        remedy = f"Fit the same data again to go on from the checkpoint {os.fspath(checkpoint)}."
-    return (
-        f"The {outcome.solver} solver stopped ({outcome.status.value}) after {outcome.n_iter} "
-        f"iterations with a certified relative gap of {outcome.gap:.2e}, above tol={tol:g}. The "
-        f"best model found is kept. {remedy}"
-    )

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from tessella.estimators._base import BaseLearnedKernel, fit_box
+from tessella.estimators._base import BaseLearnedKernel
+from tessella.estimators._checks import fit_box
 from tessella.estimators._fitting import Given, Outcome, Watchers
 from tessella.estimators._machines import Machines, class_pairs, one_vs_rest_scores, winners
 from tessella.estimators._separate import learn_separately

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from tessella.estimators._base import BaseLearnedKernel, require_positive
+from tessella.estimators._base import BaseLearnedKernel
+from tessella.estimators._checks import require_positive
 from tessella.estimators._fitting import Given, Outcome, Watchers
 from tessella.estimators._machines import Machines
 from tessella.estimators._training_set import TrainingSet
