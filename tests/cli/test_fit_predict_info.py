@@ -56,6 +56,23 @@ def test_classification_round_trip(run, people, tmp_path, suffix):
     assert out["score"].map(float).tolist() == expected.decision_function(X).tolist()
 
 
+def test_several_classes_round_trip(run, people, tmp_path):
+    thirds = np.digitize(people["income"], [-40.0, 40.0])
+    table = people[FEATURES].assign(level=np.array(["low", "mid", "high"])[thirds])
+    table.to_csv(tmp_path / "train.csv", index=False)
+    result = run("fit train.csv --target level -o model.tsl")
+    assert result.exit_code == 0, result.output
+    assert run("predict model.tsl train.csv -o out.csv").exit_code == 0
+    out = pd.read_csv(tmp_path / "out.csv")
+    assert out.columns.tolist() == ["prediction", "score high", "score low", "score mid"]
+    scores = out.drop(columns="prediction").to_numpy()
+    model = tessella.load(tmp_path / "model.tsl")
+    np.testing.assert_array_equal(scores, model.decision_function(table[FEATURES]))
+    assert out["prediction"].tolist() == model.predict(table[FEATURES]).tolist()
+    described = json.loads(run("info model.tsl --json").stdout)
+    assert described["classes"] == ["high", "low", "mid"]
+
+
 def test_regression_round_trip(run, people, tmp_path, suffix):
     table = people[[*FEATURES, "income"]]
     write(table, tmp_path / f"train.{suffix}")
