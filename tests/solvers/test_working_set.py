@@ -312,3 +312,18 @@ def test_sparse_rounds_keep_the_support_vectors_of_earlier_ones():
     assert set(first) | set(second) <= rows
     many = np.arange(0, 1200)  # not sparse any more: the margin decides
     assert len(state._choose_rows(answer(many))) == state._least_rows
+
+
+def test_who_moved_although_held_is_not_held_again():
+    problem = make_problem("classification", m=2000)
+    run = module.Run(
+        "test", problem, tol=1e-12, max_iter=99, time_limit=None, n_jobs=1, callback=None
+    )
+    state = module._WorkingSet(run, problem.parameters.centre, None, None)
+    svm = state._solve_svm(1.0)
+    state._joint_step(svm)
+    outlier = int(np.flatnonzero(state._is_held & (svm.w == 0.0))[0])
+    state._held[outlier] = problem.dual.upper[outlier] + problem.dual.lower[outlier]  # as if
+    again = state._solve_svm(1.0)
+    far = module.SvmAnswer(again.w, np.where(np.arange(2000) == outlier, 1e9, again.residual), 0.0)
+    assert outlier in state._choose_rows(far)

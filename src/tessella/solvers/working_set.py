@@ -37,6 +37,7 @@ _SPARSE = 0.25  # part of the samples up to which all support vectors seen so fa
 _MARGIN = 1.2  # working set over free samples
 _FIRST_TOL = 0.1  # of the subsample: its sampling error is larger
 _MAX_NEWTON = 60
+_MOVED = 0.1  # part of its box by which a held sample has to move to be held no more
 _GROWTH = 1.05  # of the samples ever seen as support vectors: then the set grows by itself
 _DENSE_ROWS = 2000  # up to here the whole kernel matrix costs less than rows one at a time
 _WHOLE_SPAN = 64  # largest n_P for which P moves in all directions at once
@@ -147,6 +148,8 @@ class _WorkingSet:
         self._span = _SPAN
         self._seen = np.zeros(self._dual.size, dtype=np.bool_)
         self._n_seen = 0
+        self._held, self._is_held = np.zeros(self._dual.size), np.zeros_like(self._seen)
+        self._restless = np.zeros_like(self._seen)
         self._earlier: list[FloatArray] = []
 
     def _guess(self) -> FloatArray:
@@ -235,6 +238,10 @@ class _WorkingSet:
     def _solve_svm(self, step: float) -> SvmAnswer:
         solution = self._svm(self._P)
         self._w = solution.w
+        # A far outlier changes sides between two P without ever coming near the margin, and takes
+        # the others with it. Who has moved although it was held is not held again.
+        box = np.maximum(self._dual.upper, -self._dual.lower)
+        self._restless |= self._is_held & (np.abs(solution.w - self._held) > _MOVED * box)
         self._point = self._run.record(self._P, solution.w, step)
         return solution
 
@@ -263,6 +270,8 @@ class _WorkingSet:
     def _joint_step(self, svm: SvmAnswer) -> FloatArray:
         """The saddle point over P and the working set; moves P and w there."""
         rows = self._choose_rows(svm)
+        self._held, self._is_held = svm.w.copy(), np.ones(self._dual.size, dtype=np.bool_)
+        self._is_held[rows] = False
         self._run.phase(f"joint step on {len(rows)} rows")
         tol = max(0.1 * self._run.tol, min(1e-3, 0.03 * self._run.gap))
         span = self._choose_span()
@@ -352,7 +361,10 @@ class _WorkingSet:
             distance = np.where(self._seen, -1.0 / (1.0 + distance), distance)
             count = max(count, int(_MARGIN * seen))
             most = max(most, _USUAL_ROWS)
-        first = np.where(free, -1.0 - self._rng.random(dual.size), distance)
+        restless = int(np.count_nonzero(self._restless & ~free))
+        count, most = count + restless, most + restless
+        distance = np.where(self._restless, -1.0, distance)
+        first = np.where(free, -2.0 - self._rng.random(dual.size), distance)
         order = np.argsort(first, kind="stable")
         return _movable(dual, np.sort(order[: min(count, most, MAX_ROWS)]), w)
 
