@@ -12,9 +12,9 @@ from tessella.kernels import PolynomialKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SolverStatus, frank_wolfe, joint
 from tessella.solvers._interior_point import InteriorPoint, _NewtonSystem
-from tessella.solvers._joint_problems import WholeProblem, halves_of
+from tessella.solvers._joint_problems import WholeProblem
 from tessella.solvers.joint import _start
-from tessella.svm import DualProblem
+from tessella.svm import DualProblem, Halves
 
 
 @pytest.mark.parametrize("monomials", ["x", "xz"])
@@ -193,6 +193,6 @@ def test_newton_step_by_finite_differences(task):
 
 def test_halves_recombine():
     dual = DualProblem.regression([1.0, -2.0, 0.5], [1.0, 2.0, 0.0], 0.1)
-    halves = halves_of(dual)
+    halves = Halves.of(dual)
     assert halves.sample.tolist() == [0, 1, 0, 1]
     np.testing.assert_allclose(halves.join(np.array([1.0, 0.0, 0.25, 2.0])), [0.75, -2.0, 0.0])

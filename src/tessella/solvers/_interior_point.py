@@ -24,71 +24,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from tessella.kernels import Sensitivities
-from tessella.svm import DualProblem
+from tessella.svm import DualProblem, Halves
 
 FloatArray = NDArray[np.float64]
 
 _STEP = 0.98
 # Rounds of iterative refinement by merit: rounding matters once little else is left.
 _REFINEMENTS = ((1e-3, 0), (1e-6, 1), (0.0, 2))
-
-
-@dataclass(frozen=True)
-class Halves:
-    """The halves α of a dual vector of f samples.
-
-    Attributes
-    ----------
-    sample : ndarray of int of shape (N,)
-        Sample that each half belongs to.
-    sign : ndarray of shape (N,)
-        +1 or -1: its part in w.
-    cost : ndarray of shape (N,)
-        Its coefficient in the dual objective.
-    upper : ndarray of shape (N,)
-        Its upper bound; the lower one is zero.
-    size : int
-        Number of samples f.
-    """
-
-    sample: NDArray[np.intp]
-    sign: FloatArray
-    cost: FloatArray
-    upper: FloatArray
-    size: int
-
-    def total(self, values: FloatArray) -> FloatArray:
-        """Sum of the values of each sample's halves."""
-        sums = np.bincount(self.sample, weights=values, minlength=self.size)
-        return sums.astype(np.float64, copy=False)
-
-    def join(self, alpha: FloatArray) -> FloatArray:
-        """The dual vector w."""
-        return self.total(self.sign * alpha)
-
-    def settled(self, alpha: FloatArray, zl: FloatArray, zu: FloatArray) -> FloatArray:
-        """α with the halves that are on their way to a border put there.
-
-        Of a half and the multiplier of its border one tends to zero: the smaller one does, each
-        measured in its own unit.
-        """
-        unit = (float(zl.max()) + float(zu.max())) / np.maximum(self.upper, 1e-300)
-        at_zero, at_upper = alpha * unit < zl, (self.upper - alpha) * unit < zu
-        return np.where(at_zero, 0.0, np.where(at_upper, self.upper, alpha))
-
-    @cached_property
-    def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Positions of the two halves of the samples that have two."""
-        order = np.argsort(self.sample, kind="stable")
-        same = self.sample[order][1:] == self.sample[order][:-1]
-        return order[:-1][same], order[1:][same]
 
 
 @dataclass(frozen=True)
@@ -344,7 +292,8 @@ class _NewtonSystem:
         dw = a - dnu @ self._b + dxi * self._e
         pull = self._J.adjoint(dw) - dxi * self._E
         dX = pushed + pull
-        dalpha = self._split(dw, rho, dX, dnu)
+        score_change = self._K @ dw + self._J.apply(dX) + dnu[self._dual.machine_of]
+        dalpha = halves.split(dw, score_change, rho, theta)
         return _Step(
             alpha=dalpha,
             w=dw,
@@ -355,28 +304,6 @@ class _NewtonSystem:
             nu=dnu,
             xi=dxi,
         )
-
-    def _split(
-        self, dw: FloatArray, rho: FloatArray, dX: FloatArray, dnu: FloatArray
-    ) -> FloatArray:
-        """Changes of the halves from those of w.
-
-        Each half could be had by dividing by its θ; only the larger θ of a pair is a safe
-        divisor, the other half follows from dw.
-        """
-        halves = self._halves
-        result: FloatArray = halves.sign * dw[halves.sample]
-        first, second = halves.pairs
-        if not len(first):
-            return result
-        change = self._K @ dw + self._J.apply(dX) + dnu[self._dual.machine_of]
-        keep_first = self._theta[first] >= self._theta[second]
-        safe = np.where(keep_first, first, second)
-        other = np.where(keep_first, second, first)
-        sample = halves.sample[safe]
-        result[safe] = (rho[safe] - halves.sign[safe] * change[sample]) / self._theta[safe]
-        result[other] = halves.sign[other] * (dw[sample] - halves.sign[safe] * result[safe])
-        return result
 
     def reach(self, step: _Step) -> float:
         """Largest multiple of a step that stays feasible."""

@@ -9,25 +9,11 @@ from numpy.typing import NDArray
 
 from tessella.kernels import Sensitivities
 from tessella.problems import SaddlePoint
-from tessella.solvers._interior_point import Halves, JointProblem, JointState, Linearisation
-from tessella.svm import DualProblem
+from tessella.solvers._interior_point import JointProblem, JointState, Linearisation
+from tessella.svm import DualProblem, Halves
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
-
-
-def halves_of(dual: DualProblem) -> Halves:
-    """The nonnegative halves of a dual vector: those whose bound is not zero."""
-    up, down = np.flatnonzero(dual.upper > 0), np.flatnonzero(dual.lower < 0)
-    sample = np.concatenate([up, down])
-    sign = np.concatenate([np.ones(len(up)), -np.ones(len(down))])
-    return Halves(
-        sample=sample,
-        sign=sign,
-        cost=sign * dual.linear[sample] - dual.epsilon[sample],
-        upper=np.concatenate([dual.upper[up], -dual.lower[down]]),
-        size=dual.size,
-    )
 
 
 class WholeProblem(JointProblem):
@@ -36,7 +22,7 @@ class WholeProblem(JointProblem):
     def __init__(self, problem: SaddlePoint) -> None:
         self.kernels = problem.kernels
         self.dual = problem.dual
-        self.halves = halves_of(problem.dual)
+        self.halves = Halves.of(problem.dual)
         self.sum_w = np.zeros(len(problem.dual.starts))
         self.trace = float(problem.parameters.side)
         self._rows = np.arange(problem.dual.size)
@@ -76,7 +62,7 @@ class RestrictedProblem(JointProblem):
         self, problem: SaddlePoint, rows: Rows, w: FloatArray, span: FloatArray | None = None
     ) -> None:
         self.dual = problem.dual.restrict(rows)
-        self.halves = halves_of(self.dual)
+        self.halves = Halves.of(self.dual)
         self.trace = float(problem.parameters.side)
         self._kernels = problem.kernels.restrict(rows, span)
         self._all = np.arange(len(rows))

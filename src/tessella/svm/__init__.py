@@ -1,6 +1,7 @@
 """The dual of the support vector machine: problem, compiled solver, answer."""
 
 from tessella.svm._dual import DualSolution, DualStatus, relative_gap, solve_dual
+from tessella.svm._halves import Halves
 from tessella.svm._loss import best_intercept, best_intercepts
 from tessella.svm._problem import DualProblem
 
@@ -8,6 +9,7 @@ __all__ = [
     "DualProblem",
     "DualSolution",
     "DualStatus",
+    "Halves",
     "best_intercept",
     "best_intercepts",
     "relative_gap",

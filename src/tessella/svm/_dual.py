@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tessella import _core
 from tessella.backend import KernelOnDemand, effective_threads, limit_blas
+from tessella.svm._interior import STEPS, interior_point
 from tessella.svm._newton import MAX_FREE, newton_step
 from tessella.svm._problem import DualProblem
 
@@ -86,10 +87,11 @@ def solve_dual(
 
     Sequential minimal optimisation with second-order choice of the working pair, compiled and
     free of the GIL, alternating with Newton steps on the free samples once pair steps alone have
-    cost as much as one. Stops when the primal-dual gap, computed on a gradient free of accumulated
-    rounding, is at most `tol` times the primal value; on `max_iter`; on `time_limit`; on Ctrl-C
-    (status ``INTERRUPTED``, no exception); or when no step can change w in double precision
-    (``PRECISION``).
+    cost as much as one. Where both creep (C large, K of low rank: nearly a linear program) an
+    interior point method takes over for a while, up to 4,000 samples. Stops when the primal-dual
+    gap, computed on a gradient free of accumulated rounding, is at most `tol` times the primal
+    value; on `max_iter`; on `time_limit`; on Ctrl-C (status ``INTERRUPTED``, no exception); or
+    when no step can change w in double precision (``PRECISION``).
 
     Parameters
     ----------
@@ -149,6 +151,8 @@ def solve_dual(
 
 
 _IDLE_ROUNDS = 20
+_MAX_INTERIOR = 4000  # samples up to which the interior point method is affordable: 10 s
+_MAX_RESCUES = 3
 _LEAST_BUDGET = 200  # pair steps between two looks at the whole
 
 
@@ -176,6 +180,8 @@ class _Alternation:
         self._gradient = np.empty(problem.size)
         self._limits = limits
         self._n_iter = self._n_newton = 0
+        self._rescues = 0
+        self._paid_for = (0, 0)  # pair and Newton steps up to the last rescue
 
     def run(self) -> DualSolution:
         try:
@@ -208,6 +214,10 @@ class _Alternation:
                 return self._pair_steps(0)  # the same point, its gradient computed afresh
             elif pairs.status is not DualStatus.MAX_ITER:
                 return pairs
+            if self._is_creeping():
+                self._rescue()
+                spent, budget, resumed = 0, _LEAST_BUDGET, False
+                continue
             cost = self._newton_cost()
             if newton_works and cost > worth * spent:
                 budget, resumed = max(_LEAST_BUDGET, int(cost / worth) - spent), True
@@ -237,13 +247,37 @@ class _Alternation:
         with limit_blas(threads, len(free)):
             return newton_step(block, free, self._problem, self._w, self._gradient, K.dtype)
 
+    def _is_creeping(self) -> bool:
+        """Whether an interior point method would have been done by now."""
+        m = self._problem.size
+        if self._rescues == _MAX_RESCUES or m > _MAX_INTERIOR:
+            return False
+        price = STEPS * (1e-8 * m**2 + 2e-11 * m**3)
+        steps, newton_steps = self._n_iter - self._paid_for[0], self._n_newton - self._paid_for[1]
+        paid = steps * _pair_seconds(m) + newton_steps * _newton_seconds(m // 4)
+        return paid > 0.5 * price
+
+    def _rescue(self) -> None:
+        """Leave a nearly linear program to the interior point method; pair steps finish it."""
+        self._rescues += 1
+        K, threads, m = self._K, self._limits.threads, self._problem.size
+        if isinstance(K, KernelOnDemand):
+            matrix = K.block(np.arange(m), threads)
+        else:
+            matrix = K.astype(np.float64, copy=False)
+        with limit_blas(threads, m):
+            exactness = max(1e-9, 0.1**self._rescues * self._limits.tol)
+            found = interior_point(matrix, self._problem, self._w, exactness, self._limits.deadline)
+        if found is not None:
+            self._w = self._problem.feasible(found)
+        self._n_newton += STEPS
+        self._paid_for = (self._n_iter, self._n_newton)
+
     def _newton_cost(self) -> int:
         """Pair steps that take about as long as one Newton step."""
         m = self._problem.size
         f = min(int(self._problem.free(self._w).sum()), MAX_FREE)
-        newton_seconds = 5e-4 + 1e-8 * f**2 + 2e-11 * f**3
-        pair_seconds = 1e-7 + 1e-9 * m
-        return max(_LEAST_BUDGET, int(newton_seconds / pair_seconds))
+        return max(_LEAST_BUDGET, int(_newton_seconds(f) / _pair_seconds(m)))
 
     def _pair_steps(self, budget: int, resumed: bool = False) -> DualSolution:
         limits, p = self._limits, self._problem
@@ -276,6 +310,14 @@ class _Alternation:
             n_newton=self._n_newton,
             status=DualStatus(code),
         )
+
+
+def _newton_seconds(free: int) -> float:
+    return 5e-4 + 1e-8 * free**2 + 2e-11 * free**3
+
+
+def _pair_seconds(size: int) -> float:
+    return 1e-7 + 1e-9 * size
 
 
 def _checked_kernel(K: NDArray[Any], size: int) -> NDArray[Any]:
