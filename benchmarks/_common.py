@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +17,16 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from tessella import LearnedKernelSVC, LearnedKernelSVR
-from tessella.backend import limit_blas
-from tessella.estimators._training_set import TrainingSet
-from tessella.kernels import KernelSet, UnitBox
+from tessella import LearnedKernelSVC, LearnedKernelSVR, datasets
+from tessella.benchmarking.figures._problem import CLASSIFICATION, REGRESSION, split_at_median
+from tessella.benchmarking.figures._problem import EPSILON as EPSILON
+from tessella.benchmarking.figures._problem import numerical_rank as numerical_rank
+from tessella.benchmarking.figures._problem import saddle_point as problem_of
+from tessella.benchmarking.figures._problem import solve as solve
+from tessella.kernels import KernelSet
 from tessella.problems import SaddlePoint
-from tessella.solvers import SolverResult, choose_solver
-from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
-
-CLASSIFICATION, REGRESSION = "classification", "regression"
 
 # The paper's twelve sets (its Tables 2 and 3), its Table 1 and its Figure 2.
 TWELVE = (
@@ -39,9 +36,7 @@ TWELVE = (
 TABLE_1 = ("liver", "cancer_wbc", "heart", "pima")
 FIGURE_2 = ("cancer_wbc", "pima")
 
-EPSILON = 0.1  # tube of the regressions, in standard deviations of y: the estimator's default
-_UNLIMITED = 10**6  # iterations; the gap and the clock are the limits here
-_MATURE_RINGS = 9
+_STORED_AS = {"gas_turbine": "gas_turbine_nox"}  # the target of these benchmarks
 
 _NO_DATA = """\
 TESSELLA_DATA does not name a folder with a MANIFEST.json. Set it to the folder of the data sets:
@@ -72,8 +67,7 @@ class Dataset:
 
     def split_at_median(self) -> Dataset:
         """The classification that asks whether the target reaches its median."""
-        signs = np.where(self.y >= np.median(self.y), 1.0, -1.0)
-        return replace(self, task=CLASSIFICATION, y=signs)
+        return replace(self, task=CLASSIFICATION, y=split_at_median(self.y))
 
 
 def data_folder() -> Path:
@@ -85,27 +79,19 @@ def data_folder() -> Path:
     return folder
 
 
-@cache
-def _manifest(folder: Path) -> dict[str, dict[str, Any]]:
-    sets = json.loads((folder / "MANIFEST.json").read_text())["sets"]
-    return {entry["name"]: entry for entry in sets}
-
-
 def load(name: str, rows: int | None = None, seed: int = 0) -> Dataset:
-    """A data set by name, with at most `rows` rows."""
+    """A data set by name, with at most `rows` rows; any that lies in the folder."""
     folder = data_folder()
-    if name not in _manifest(folder):
-        print(f"{name!r} is not in {folder / 'MANIFEST.json'}.", file=sys.stderr)
-        raise SystemExit(2)
-    entry = _manifest(folder)[name]
-    table = np.loadtxt(folder / entry["file"], delimiter=",", skiprows=1)
-    X, y = table[:, :-1], table[:, -1]
-    task = REGRESSION if entry["task"].startswith(REGRESSION) else CLASSIFICATION
-    if name == "abalone":
-        y = np.where(y >= _MATURE_RINGS, 1.0, -1.0)
-    elif name == "gas_turbine":
-        X = X[:, :-1]  # the target is NOX; CO, the other emission, is not a feature
-    return Dataset(name, task, np.ascontiguousarray(X), y).take(rows, seed)
+    stored = _STORED_AS.get(name, name)
+    try:
+        if stored not in datasets.names_in(folder):
+            raise datasets.DataError(f"{name!r} is not in {folder / 'MANIFEST.json'}.")
+        found = datasets.load(stored, folder, verify=False)
+    except datasets.DataError as error:
+        print(error, file=sys.stderr)
+        raise SystemExit(2) from None
+    y = found.y if found.task == REGRESSION else 2.0 * found.y - 1.0
+    return Dataset(name, found.task, found.X, y).take(rows, seed)
 
 
 # ------------------------------------------------------------------------------------- problem
@@ -113,41 +99,7 @@ def load(name: str, rows: int | None = None, seed: int = 0) -> Dataset:
 
 def saddle_point(data: Dataset, kernels: KernelSet, C: float) -> SaddlePoint:
     """The problem that an estimator's `fit` would solve on these rows."""
-    # Classes by number, as estimators have them: the order of the rows depends on it.
-    y = (data.y > 0).astype(np.float64) if data.task == CLASSIFICATION else data.y
-    rows = TrainingSet.build(data.X, y, np.ones(len(data.y)))
-    if data.task == CLASSIFICATION:
-        dual = DualProblem.classification(2.0 * rows.y - 1.0, C * rows.weight)
-    else:
-        mean = np.average(rows.y, weights=rows.weight)
-        deviation = np.sqrt(np.average((rows.y - mean) ** 2, weights=rows.weight))
-        dual = DualProblem.regression((rows.y - mean) / deviation, C * rows.weight, EPSILON)
-    box = UnitBox.fit(rows.X)
-    with limit_blas():
-        return SaddlePoint(kernels.bind(box.apply(rows.X)), dual)
-
-
-def solve(
-    solver: str | Any, problem: SaddlePoint, *, tol: float, time_limit: float | None, **options: Any
-) -> tuple[SolverResult, float]:
-    """Answer and wall-clock seconds of a solver, by name or as a function, from a cold start.
-
-    BLAS gets as many threads as it would in an estimator. The binding of the kernel set, which
-    all solvers need alike, is not part of the time.
-    """
-    run = choose_solver(solver, problem) if isinstance(solver, str) else solver
-    limits = {"tol": tol, "max_iter": _UNLIMITED, "time_limit": time_limit}
-    start = {"P0": None, "w0": None, "n_jobs": None, "callback": None}
-    with limit_blas():
-        begin = time.perf_counter()
-        result = run(problem, **limits, **start, **options)
-        return result, time.perf_counter() - begin
-
-
-def numerical_rank(P: FloatArray, threshold: float = 1e-4) -> int:
-    """Number of eigenvalues above `threshold` times the largest."""
-    values = np.linalg.eigvalsh(P)
-    return int((values > threshold * values[-1]).sum())
+    return problem_of(data.X, data.y, data.task, kernels, C)
 
 
 # ---------------------------------------------------------------------------- cross-validation

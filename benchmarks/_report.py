@@ -6,85 +6,26 @@ import argparse
 import hashlib
 import json
 import math
-import os
-import platform
-import subprocess
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from threadpoolctl import threadpool_info
+from tessella.benchmarking import _machine
+from tessella.benchmarking._machine import (  # noqa: F401
+    THREAD_VARIABLES,
+    commit,
+    is_blas,
+    machine,
+)
+from tessella.benchmarking.figures._record import PACKAGES, plain, write_json
 
-from tessella.backend import effective_threads
-
-_PACKAGES = ("tessella", "numpy", "scipy", "scikit-learn", "cvxpy", "clarabel", "matplotlib")
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _NOT_SETTINGS = {"output", "fresh"}
-
-
-# ------------------------------------------------------------------------------------- machine
-
-
-def machine() -> dict[str, Any]:
-    """The computer, as far as it explains a time."""
-    return {
-        "processor": _processor(),
-        "usable_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        "threads": effective_threads(),
-        "memory_gib": _memory_gib(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "blas": sorted(
-            {f"{p['internal_api']} {p['version']}" for p in threadpool_info() if is_blas(p)}
-        ),
-        "environment": {k: os.environ[k] for k in THREAD_VARIABLES if k in os.environ},
-    }
 
 
 def versions() -> dict[str, str | None]:
     """Python, the packages that matter, and the commit of this checkout."""
-    found: dict[str, str | None] = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found | {"commit": commit()}
-
-
-def commit() -> str | None:
-    """The checked-out commit, marked when files differ from it; None outside of git."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
-    try:
-        answer = subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return answer.stdout.strip()
-
-
-def is_blas(pool: dict[str, Any]) -> bool:
-    """Whether a pool of threads is BLAS's."""
-    return pool.get("user_api") == "blas"
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or "unknown"
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or "unknown"
-
-
-def _memory_gib() -> float | None:
-    try:
-        return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
-    except (AttributeError, OSError, ValueError):
-        return None
+    return _machine.versions(PACKAGES)
 
 
 # ---------------------------------------------------------------------------------------- JSON
@@ -119,27 +60,6 @@ def write_report(
     path.with_suffix(".md").write_text(f"{table}\n\n{described}\n")
     print(f"\n{table}\n\n{described}\nWritten: {path}", flush=True)
     return path
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON in one move, so that an interrupted run leaves the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(path.suffix + ".part")
-    draft.write_text(json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
-    draft.replace(path)
-
-
-def plain(value: Any) -> Any:
-    """Values that JSON can hold: numpy's become Python's, NaN and infinities null."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value
 
 
 # --------------------------------------------------------------------------------------- cache

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _style import BLUE, FONTS, GREY
+
+from tessella.benchmarking.figures._style import BLUE, FONTS, GREY
 
 PAPER_EXPONENTS = (2.4, 2.7)
 

@@ -29,18 +29,18 @@ from _common import (
     say,
     solve,
 )
-from _convergence_figure import draw
 from _report import Cache, attempt, text, write_report
 
+from tessella.benchmarking.figures._convergence import summary
+from tessella.benchmarking.figures._convergence_picture import draw_axis
 from tessella.kernels import TessellatedKernels
-from tessella.solvers import SOLVERS, IterationRecord, SolverResult, choose_solver
+from tessella.solvers import SOLVERS, SolverResult, choose_solver
 
 GRID_C = (0.1, 1.0, 10.0, 100.0)
 GRID_DELTA = (0.1, 0.5, 2.0)
 
 MAX_SVM, MAX_NEWTON = 12, 40
 OUR_GAP, THEIR_GAP = 1e-4, 1e-2  # of auto and of Frank-Wolfe, for the ratio of times
-_KEPT_RECORDS = 300  # of a long history, in the JSON
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def main() -> None:
         records.append(_measure(data, choice, arguments))
     for axis in ("time", "steps"):
         arguments.output.mkdir(parents=True, exist_ok=True)
-        draw(records, axis, arguments.tol, arguments.output / f"convergence-{axis}.png")
+        draw_axis(records, axis, arguments.tol, arguments.output / f"convergence-{axis}.png")
     write_report(arguments, "convergence", records, HEADERS, [_row(r) for r in records])
 
 
@@ -133,7 +133,7 @@ def _measure(
                 solver, problem, tol=arguments.tol, time_limit=arguments.time_cap
             )
             answers.append(result)
-            return _summary(result, seconds)
+            return summary(result, seconds)
 
         runs[name] = attempt(compute)
         say(f"  {name}: {_progress(runs[name])}")
@@ -154,43 +154,6 @@ def _measure(
         "solvers": runs,
         **_judge(auto, runs, arguments.tol),
     }
-
-
-def _summary(result: SolverResult, seconds: float) -> dict[str, Any]:
-    # The joint method calls the SVM once, at its end; its iterations are the Newton steps.
-    counts_svm = result.n_svm > 1
-    return {
-        "solver": result.solver,
-        "status": result.status.value,
-        "gap": result.gap,
-        "value": result.value,
-        "bound": result.bound,
-        "counts_svm": counts_svm,
-        "iterations": result.n_iter,
-        "n_svm": result.n_svm,
-        "n_newton": max(result.history[-1].n_newton, 0 if counts_svm else result.n_iter),
-        "seconds": seconds,
-        "seconds_to": {f"{g:g}": _time_to(result, g) for g in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)},
-        "history": {
-            "columns": ["iteration", "n_svm", "time", "gap"],
-            "records": [[r.iteration, r.n_svm, r.time, r.gap] for r in thinned(result.history)],
-        },
-    }
-
-
-def thinned(
-    history: tuple[IterationRecord, ...], most: int = _KEPT_RECORDS
-) -> list[IterationRecord]:
-    """At most `most` records, dense at the start: their positions are evenly spaced in log."""
-    if len(history) <= most:
-        return list(history)
-    positions = np.unique(np.geomspace(1, len(history), most).round().astype(int)) - 1
-    return [history[k] for k in positions]
-
-
-def _time_to(result: SolverResult, gap: float) -> float | None:
-    """Seconds until the certified gap was at most `gap`; None if it never was."""
-    return next((record.time for record in result.history if record.gap <= gap), None)
 
 
 def _progress(run: dict[str, Any]) -> str:

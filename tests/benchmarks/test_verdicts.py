@@ -2,12 +2,8 @@ from __future__ import annotations
 
 import balance
 import convergence
-import numpy as np
 import pytest
-import rank
 import sdp
-
-from tessella.svm import DualProblem, solve_dual
 
 GOOD = {"gap": 1e-7, "counts_svm": True, "n_svm": 12, "n_newton": 500}
 
@@ -27,14 +23,6 @@ GOOD = {"gap": 1e-7, "counts_svm": True, "n_svm": 12, "n_newton": 500}
 )
 def test_convergence(change, ratio, said):
     assert convergence.verdict(GOOD | change, ratio, 1e-6) == said
-
-
-def test_thinned_history_keeps_both_ends():
-    history = tuple(range(5000))
-    kept = convergence.thinned(history, 100)
-    assert len(kept) <= 100
-    assert (kept[0], kept[-1]) == (0, 4999)
-    assert convergence.thinned(history[:7], 100) == list(range(7))
 
 
 def record(rows, **more):
@@ -70,31 +58,3 @@ def test_pointwise_tries_longer_deltas():
     assert balance.deltas("none", 24) == (0.1, 0.5, 2.0)
     assert balance.deltas("pointwise", 24) == (0.1, 0.5, 2.0, 6.0, 24.0)
     assert balance.deltas("pointwise", 2) == (0.1, 0.5, 2.0)  # n/4 and n are there already
-
-
-@pytest.mark.parametrize("r", [1, 3, 7])
-def test_random_parameter_has_its_rank_and_trace(r):
-    P = rank.random_parameter(7, r, np.random.default_rng(r))
-    assert np.linalg.matrix_rank(P) == r
-    assert np.trace(P) == pytest.approx(7)
-    assert np.linalg.eigvalsh(P)[0] > -1e-12
-
-
-def test_pair_steps_are_counted_to_the_rule():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 3))
-    dual = DualProblem.classification(np.where(X.sum(1) > 0, 1.0, -1.0), 10.0)
-    K = np.exp(-((X[:, None] - X) ** 2).sum(2))
-    # The dual value rises with every step; the gap, which is what the benchmark counts to, almost.
-    answer = solve_dual(K, dual, tol=1e-3)
-    level = 0.999 * answer.objective
-    steps = rank.fewest_pair_steps(K, dual, lambda s: s.objective >= level, answer.n_iter)
-    assert 0 < steps <= answer.n_iter
-    assert solve_dual(K, dual, tol=0.0, max_iter=steps).objective >= level
-    before = solve_dual(K, dual, tol=0.0, max_iter=steps - max(1, steps // 50))
-    assert before.objective < level
-
-
-def test_confidence_interval():
-    assert rank.half_width(np.array([4.0])) == 0.0
-    assert rank.half_width(np.array([1.0, 3.0])) == pytest.approx(12.706, rel=1e-3)

@@ -77,3 +77,27 @@ def test_tuning_path(run):
     assert validated > 0.4
     assert tuned > untuned
     assert gap <= 1e-3
+
+
+def test_pmkl_classification(run):
+    (accuracy, gap), (boosted_gap,) = run("plot_pmkl_classification.py")
+    assert accuracy > 0.95
+    assert boosted_gap <= 1e-5 < gap <= 1e-2
+
+
+def test_pmkl_regression(run):
+    _, *degrees = run("plot_pmkl_regression.py")
+    assert len(degrees) == 3
+    for error, gap in degrees:
+        assert error < 0.15**2  # less than the noise
+        assert gap <= 1e-2
+
+
+def test_numerical_test(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["numerical_test.py", "diabetes", "wine", "--C", "0.5"])
+    runpy.run_path(str(EXAMPLES / "numerical_test.py"), run_name="__main__")
+    diabetes, wine = capsys.readouterr().out.splitlines()
+    assert diabetes.startswith("diabetes: mean squared error ")
+    assert 2500 < float(diabetes.split()[4]) < 3500
+    assert wine.startswith("wine: accuracy (%) ")
+    assert float(wine.split()[3]) > 90

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import tessella
+from tessella.cli._benchmark import benchmark
 from tessella.cli._demo import run_demo
 from tessella.cli._errors import one_line_errors
 from tessella.cli._fit import Task, fit_file
@@ -21,6 +22,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(benchmark, name="benchmark")
 
 _DEFAULTS = (LearnedKernelSVC().get_params(), LearnedKernelSVR().get_params())
 

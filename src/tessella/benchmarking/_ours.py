@@ -1,0 +1,77 @@
+"""Learned kernels of this library as methods of the table."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from typing import Any
+
+from tessella.benchmarking._methods import CLASSIFICATION, Fitted
+from tessella.benchmarking._tuning import SCORING, folds, grid_search
+from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
+from tessella.kernels import TessellatedKernels
+from tessella.model_selection import KernelPathCV
+
+_MKL_STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
+
+
+def tkl(task: str, X: Any, y: Any, seed: int) -> Fitted:
+    """The paper's method: C and delta by cross-validation, degree 1, tube 0.1."""
+    return _searched(task, "tessellated", X, y, seed)
+
+
+def tkl_unit(task: str, X: Any, y: Any, seed: int) -> Fitted:
+    """The same with basis functions of equal weight, which wide data need."""
+    return _searched(task, TessellatedKernels(balance="unit"), X, y, seed)
+
+
+def _searched(task: str, kernels: Any, X: Any, y: Any, seed: int) -> Fitted:
+    estimator = LearnedKernelSVC if task == CLASSIFICATION else LearnedKernelSVR
+    search = KernelPathCV(
+        estimator(kernels=kernels, n_jobs=1), cv=folds(task, seed), scoring=SCORING[task]
+    )
+    begin = time.perf_counter()
+    search.fit(X, y)
+    seconds = time.perf_counter() - begin
+    return Fitted(
+        model=search.best_estimator_,
+        params=search.best_params_,
+        tune_seconds=seconds - search.refit_time_,
+        fit_seconds=search.refit_time_,
+        gap=float(search.best_estimator_.gap_),
+    )
+
+
+def smkl(task: str, X: Any, y: Any, seed: int) -> Fitted:
+    """Weights of a standard dictionary, learned with the machine in the way of SimpleMKL."""
+    return _weighted("simple", task, X, y, seed)
+
+
+def mkl(task: str, X: Any, y: Any, seed: int) -> Fitted:
+    """The same problem, solved our way."""
+    return _weighted("learned", task, X, y, seed)
+
+
+def amkl(task: str, X: Any, y: Any, seed: int) -> Fitted:
+    """The average of a standard dictionary."""
+    return _weighted("average", task, X, y, seed)
+
+
+def pwmk(task: str, X: Any, y: Any, seed: int) -> Fitted:
+    """Weights by the performance of each kernel of a standard dictionary."""
+    return _weighted("performance", task, X, y, seed)
+
+
+def cka(task: str, X: Any, y: Any, seed: int) -> Fitted:
+    """Weights by the alignment of each kernel of a standard dictionary with the target."""
+    return _weighted("alignment", task, X, y, seed)
+
+
+def _weighted(weighting: str, task: str, X: Any, y: Any, seed: int) -> Fitted:
+    family = importlib.import_module("tessella.multiple_kernels")
+    name = "MultipleKernelSVC" if task == CLASSIFICATION else "MultipleKernelSVR"
+    model = getattr(family, name)(weighting=weighting, n_jobs=1)
+    fitted = grid_search(task, model, {"C": _MKL_STRENGTHS}, X, y, seed)
+    gap = getattr(fitted.model, "gap_", None)
+    fitted.gap = None if gap is None else float(gap)
+    return fitted

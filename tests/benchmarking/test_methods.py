@@ -1,0 +1,108 @@
+"""The methods learn, and choose what a grid search would choose."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_friedman1, make_moons
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.model_selection import GridSearchCV
+
+from tessella.benchmarking import _ours, _peers, _trees, methods
+from tessella.benchmarking._methods import METHODS, NotApplicableError
+from tessella.benchmarking._tuning import SCORING, folds
+
+SIZES = (3, 6, 9)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Few trees and short grids."""
+    monkeypatch.setattr(_trees, "SIZES", SIZES)
+    monkeypatch.setattr(_peers, "_STRENGTHS", (1.0, 10.0))
+    monkeypatch.setattr(_peers, "_WIDTHS", (0.1, 1.0))
+    monkeypatch.setattr("tessella.model_selection._grid.DEFAULT_C", (1.0, 10.0))
+    monkeypatch.setattr("tessella.model_selection._grid.DEFAULT_DELTA", (0.5,))
+
+
+def rows(task):
+    if task == "classification":
+        return make_moons(120, noise=0.2, random_state=0)
+    return make_friedman1(120, random_state=0)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("name", [name for name, m in METHODS.items() if m.missing() is None])
+def test_methods_learn(quick, name, task):
+    if name in ("smkl", "amkl", "pwmk", "cka", "mkl"):
+        pytest.skip("has tests of its own")
+    X, y = rows(task)
+    fitted = METHODS[name].load()(task, X, y, 0)
+    predicted = np.asarray(fitted.model.predict(X)).ravel()
+    if task == "classification":
+        assert np.mean(predicted == y) > 0.75
+    else:
+        assert np.mean((predicted - y) ** 2) < 0.7 * y.var()
+    assert fitted.fit_seconds > 0
+    assert (fitted.tune_seconds > 0) == (name not in ("nn", "gp"))
+    if name.startswith("tkl"):
+        assert 0 <= fitted.gap <= 1e-3
+        assert set(fitted.params) == {"C", "delta" if name == "tkl" else "kernels__delta"}
+
+
+@pytest.mark.parametrize(
+    ("task", "kind"),
+    [("classification", RandomForestClassifier), ("regression", RandomForestRegressor)],
+)
+def test_forest_is_chosen_as_by_a_grid_search(quick, task, kind):
+    X, y = rows(task)
+    search = GridSearchCV(
+        kind(random_state=3), {"n_estimators": SIZES}, cv=folds(task, 3), scoring=SCORING[task]
+    ).fit(X, y)
+    fitted = _trees.random_forest(task, X, y, 3)
+    assert fitted.params == search.best_params_
+    np.testing.assert_array_equal(fitted.model.predict(X), search.predict(X))
+
+
+def test_sizes_and_net_are_the_papers():
+    assert _trees.SIZES == (50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650)
+    net = _peers.neural_net("regression", *rows("regression"), 0).model.regressor_[-1]
+    assert net.hidden_layer_sizes == (50, 50, 50)
+    assert net.early_stopping
+
+
+def test_gaussian_process_is_for_small_sets():
+    with pytest.raises(NotApplicableError, match="3000"):
+        _peers.gaussian_process("regression", np.zeros((3001, 1)), np.zeros(3001), 0)
+
+
+def test_tuning_sees_the_seed():
+    X, y = rows("classification")
+    first, second = (next(iter(folds("classification", seed).split(X, y)))[0] for seed in (0, 1))
+    assert not np.array_equal(first, second)
+
+
+def test_paper_methods_come_first():
+    papers = [method.paper for method in methods() if method.name != "tkl-unit"]
+    assert papers[0] == "TKL"
+    assert papers.index(None) == 8
+    assert not any(papers[8:])
+
+
+def test_dictionaries_go_through_the_same_search(monkeypatch):
+    seen = []
+
+    class Family:
+        class MultipleKernelSVC(RandomForestClassifier):
+            def __init__(self, C=1.0, weighting=None, n_jobs=None):
+                super().__init__(3, random_state=0, n_jobs=n_jobs)
+                self.C, self.weighting = C, weighting
+
+            def fit(self, X, y):
+                seen.append((self.weighting, self.C))
+                self.gap_ = 0.5
+                return super().fit(X, y)
+
+    monkeypatch.setattr(_ours.importlib, "import_module", lambda name: Family)
+    fitted = _ours.cka("classification", *rows("classification"), 0)
+    assert {weighting for weighting, _ in seen} == {"alignment"}
+    assert {C for _, C in seen} == set(_ours._MKL_STRENGTHS)
+    assert fitted.gap == 0.5
