@@ -1,6 +1,7 @@
 """Kernel sets: families of kernels linear in a positive matrix P."""
 
 from tessella.kernels._base import BoundKernelSet, KernelSet, Moments, positive_factor
+from tessella.kernels._features import FiniteKernelSet
 from tessella.kernels._integral import IntegralKernels
 from tessella.kernels._learned import LearnedKernel
 from tessella.kernels._names import BasisFunction, basis_functions, basis_names
@@ -13,6 +14,7 @@ from tessella.kernels._tessellated import TessellatedKernels
 __all__ = [
     "BasisFunction",
     "BoundKernelSet",
+    "FiniteKernelSet",
     "IntegralKernels",
     "KernelSet",
     "LearnedKernel",

@@ -1,0 +1,68 @@
+"""Pages that are made when the documentation is built, and the order of the gallery."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import benchmark_tables
+
+_ATTRIBUTE_IN_SHAPE = re.compile(r"(?<=\w)_(?=[,)])")
+
+_DOCS = Path(__file__).parent.parent
+
+# From the first question to the special ones; an example that is not named comes last.
+_ORDER = [
+    "plot_why_learn.py",
+    "plot_decision_surfaces.py",
+    "plot_against_boosting.py",
+    "plot_delta.py",
+    "plot_tuning_path.py",
+    "plot_solvers.py",
+    "plot_relevance.py",
+    "plot_calibrated_probabilities.py",
+    "plot_prediction_intervals.py",
+    "plot_tabular_pipeline.py",
+    "plot_learned_kernel_elsewhere.py",
+    "plot_kernel_features.py",
+    "plot_custom_kernel.py",
+]
+
+
+def example_order(filename: str) -> tuple[int, str]:
+    """Key by which the gallery is sorted."""
+    name = Path(filename).name
+    return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
+
+
+def _readable(_app: Any, _what: str, _name: str, _obj: Any, _opts: Any, lines: list[str]) -> None:
+    """Docstrings are written for a terminal; say in reStructuredText what they mean.
+
+    An underscore at the end of a name in a shape is no link, and an indented formula after a
+    paragraph is set as it stands.
+    """
+    last = ""
+    result: list[str] = []
+    for line in lines:
+        starts_block = line.startswith("    ") and result and not result[-1].strip()
+        if starts_block and last and not last.startswith((" ", ".. ", "- ")):
+            if not last.endswith("::"):
+                result += ["::", ""]
+        if " of shape (" in line:
+            line = _ATTRIBUTE_IN_SHAPE.sub(r"\\_", line)
+        result.append(line)
+        last = line if line.strip() else last
+    lines[:] = result
+
+
+def _generate(_: Any) -> None:
+    benchmark_tables.write_all(_DOCS.parent / "benchmarks" / "results", _DOCS / "_generated")
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.connect("builder-inited", _generate, priority=100)
+    # Before numpydoc, whose own hook has the usual priority.
+    app.connect("autodoc-process-docstring", _readable, priority=100)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

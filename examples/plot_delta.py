@@ -1,0 +1,45 @@
+"""
+What delta does
+===============
+
+The kernel is an integral over a box that reaches beyond the data by ``delta`` on every side, in
+units of the range of each feature. What to see: a small delta lets the kernel fall to nothing at
+the upper edge of the data and gives wiggly functions; a large one flattens the kernel, so that
+only broad shapes are cheap. The data are heights along one line of the terrain model that comes
+with matplotlib.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.cbook import get_sample_data
+
+from tessella import LearnedKernelSVR
+from tessella.kernels import TessellatedKernels
+
+terrain = get_sample_data("jacksboro_fault_dem.npz")["elevation"]
+height = terrain[170].astype(float)  # one line across the map, 403 points
+place = np.arange(len(height))[:, None]
+train = np.arange(0, len(height), 5)
+test = np.setdiff1d(np.arange(len(height)), train)
+DELTAS = (0.01, 0.1, 0.5, 4.0)
+
+# %%
+# The same C for all. The kernel is that of the middle of the family, P = I, so that only delta
+# changes; then the fit, whose kernel is learned.
+figure, axes = plt.subplots(2, 1, figsize=(7, 7), layout="constrained")
+grid = np.linspace(0, 1, 201)[:, None]
+axes[1].plot(place, height, color="0.75", lw=3, label="terrain")
+for delta in DELTAS:
+    kernels = TessellatedKernels(degree=0, delta=delta)
+    k = kernels.cross(grid, np.array([[0.6]]), np.eye(2))[:, 0]
+    axes[0].plot(grid, k / k.max(), label=f"delta = {delta:g}")
+    model = LearnedKernelSVR(C=1.0, delta=delta).fit(place[train], height[train])
+    axes[1].plot(place, model.predict(place), label=f"delta = {delta:g}")
+    print(f"delta {delta:<5g} R2 between the points {model.score(place[test], height[test]):.3f}")
+axes[0].set(
+    xlabel="x, scaled to [0, 1]", ylabel="k(x, 0.6), largest value 1", title="Kernel, P = I"
+)
+axes[1].set(xlabel="place along the line", ylabel="height", title="Fits with C = 1")
+for ax in axes:
+    ax.legend()
+plt.show()

@@ -1,0 +1,68 @@
+"""The tables of the benchmarks page come from the committed results."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+@pytest.fixture(scope="module")
+def tables():
+    spec = importlib.util.spec_from_file_location(
+        "benchmark_tables", ROOT / "docs" / "_ext" / "benchmark_tables.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_fragment_is_included_and_nothing_else(tables, tmp_path):
+    tables.write_all(RESULTS, tmp_path)
+    pages = [p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts]
+    wanted = {name for p in pages for name in re.findall(r"_generated/(\w+\.md)", p.read_text())}
+    assert {p.name for p in tmp_path.iterdir()} == wanted
+
+
+def test_figures_are_those_of_the_results(tables, tmp_path):
+    tables.write_all(RESULTS, tmp_path)
+    speed = json.loads((RESULTS / "speed.json").read_text())["rows"]
+    text = (tmp_path / "speed.md").read_text()
+    assert f"{sum(r['verdict'] == 'ok' for r in speed)} of {len(speed)} targets" in text
+    for row in speed:
+        assert f"| {row['measured']} | {row['verdict']} |" in text
+    grid = json.loads((RESULTS / "tuning-grid.json").read_text())["results"]
+    name, lost = "the default grid", []
+    for result in grid:
+        (loss,) = (v for k, v in result["losses"].items() if name in k)
+        lost.append(loss)
+    line = next(li for li in (tmp_path / "grid.md").read_text().splitlines() if name in li)
+    assert f"| {sum(lost) / len(lost):.4f} | {max(lost):.4f} |" in line
+
+
+def test_tables_are_rectangular(tables, tmp_path):
+    tables.write_all(RESULTS, tmp_path)
+    for path in tmp_path.iterdir():
+        lines = [li for li in path.read_text().splitlines() if li.startswith("|")]
+        assert len({len(re.findall(r"(?<!\\)\|", li)) for li in lines}) == 1, path.name
+        assert len(lines) > 3
+
+
+def test_an_unchanged_fragment_is_not_written_again(tables, tmp_path):
+    tables.write_all(RESULTS, tmp_path)
+    before = {p: p.stat().st_mtime_ns for p in tmp_path.iterdir()}
+    tables.write_all(RESULTS, tmp_path)
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0"), (0.0004, "4.0e-04"), (0.123456, "0.123"), (12549.2, "12,549")]
+)
+def test_numbers(tables, value, text):
+    assert tables.number(value) == text
