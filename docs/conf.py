@@ -89,4 +89,16 @@ html_theme_options = {
     "pygments_light_style": "default",
     "pygments_dark_style": "native",
 }
-html_sidebars = {"why": [], "quickstart": [], "benchmarks": [], "changelog": []}
+# Pages of their own have no section to navigate in.
+html_sidebars = {
+    page: []
+    for page in (
+        "architecture",
+        "benchmarks",
+        "changelog",
+        "extending",
+        "paper-to-code",
+        "quickstart",
+        "why",
+    )
+}

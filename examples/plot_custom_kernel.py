@@ -4,8 +4,8 @@ A kernel family of your own
 
 Hours of the day lie on a circle: 23:59 is next to 0:00. A kernel set that knows this is one
 function N(z, x) of a few lines; the rest, learning, certificate and prediction, stays as it is.
-What to see: the fit of the tessellated family has a jump at midnight, the one on the circle closes
-there, and it is the better one.
+What to see: the fit on the circle has one value at midnight, round peaks, and is closer to the
+truth; that of the tessellated family jumps there and bends at the data points.
 """
 
 import matplotlib.pyplot as plt

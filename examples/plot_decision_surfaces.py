@@ -57,4 +57,5 @@ for row, (name, (X, y)) in enumerate(data.items()):
         )
         ax.set(title=f"{name}, {kind}: {100 * score:.1f} %", xlabel="", ylabel="")
         ax.set(xticks=[], yticks=[])
+        ax.get_legend().remove()
 plt.show()

@@ -3,10 +3,10 @@ What delta does
 ===============
 
 The kernel is an integral over a box that reaches beyond the data by ``delta`` on every side, in
-units of the range of each feature. What to see: a small delta lets the kernel fall to nothing at
-the upper edge of the data and gives wiggly functions; a large one flattens the kernel, so that
-only broad shapes are cheap. The data are heights along one line of the terrain model that comes
-with matplotlib.
+units of the range of each feature. What to see: with a small delta the kernel falls off steeply,
+so that near and far points differ and the fit follows details; with a large one all points look
+alike, and only broad shapes are cheap. The data are heights along one line of the terrain model
+that comes with matplotlib.
 """
 
 import matplotlib.pyplot as plt
@@ -33,13 +33,13 @@ for delta in DELTAS:
     kernels = TessellatedKernels(degree=0, delta=delta)
     k = kernels.cross(grid, np.array([[0.6]]), np.eye(2))[:, 0]
     axes[0].plot(grid, k / k.max(), label=f"delta = {delta:g}")
-    model = LearnedKernelSVR(C=1.0, delta=delta).fit(place[train], height[train])
+    model = LearnedKernelSVR(C=10.0, delta=delta).fit(place[train], height[train])
     axes[1].plot(place, model.predict(place), label=f"delta = {delta:g}")
     print(f"delta {delta:<5g} R2 between the points {model.score(place[test], height[test]):.3f}")
 axes[0].set(
     xlabel="x, scaled to [0, 1]", ylabel="k(x, 0.6), largest value 1", title="Kernel, P = I"
 )
-axes[1].set(xlabel="place along the line", ylabel="height", title="Fits with C = 1")
+axes[1].set(xlabel="place along the line", ylabel="height", title="Fits with C = 10")
 for ax in axes:
     ax.legend()
 plt.show()

@@ -4,7 +4,8 @@ One width does not fit all
 
 A surface with a sharp edge in one direction and a slow wave in the other. An RBF has one width:
 narrow, and it is noisy along the wave; broad, and it blurs the edge. A learned kernel need not
-choose. What to see: the edge stays sharp and the wave smooth in the last picture only.
+choose. What to see: the edge stays sharp in the last picture, at the price of faint stripes; the
+RBF blurs it and makes up bumps beside it.
 """
 
 import matplotlib.pyplot as plt

@@ -46,9 +46,9 @@ def _readable(_app: Any, _what: str, _name: str, _obj: Any, _opts: Any, lines: l
     result: list[str] = []
     for line in lines:
         starts_block = line.startswith("    ") and result and not result[-1].strip()
-        if starts_block and last and not last.startswith((" ", ".. ", "- ")):
-            if not last.endswith("::"):
-                result += ["::", ""]
+        after_text = last and not last.startswith((" ", ".. ", "- ")) and not last.endswith("::")
+        if starts_block and after_text:
+            result += ["::", ""]
         if " of shape (" in line:
             line = _ATTRIBUTE_IN_SHAPE.sub(r"\\_", line)
         result.append(line)

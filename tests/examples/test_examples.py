@@ -101,3 +101,44 @@ def test_numerical_test(monkeypatch, capsys):
     assert 2500 < float(diabetes.split()[4]) < 3500
     assert wine.startswith("wine: accuracy (%) ")
     assert float(wine.split()[3]) > 90
+
+
+def test_why_learn(run):
+    (_, rbf), (_, learned) = ((0, *numbers) for numbers in run("plot_why_learn.py"))
+    assert learned > rbf > 0.9
+
+
+def test_decision_surfaces(run):
+    scores = [numbers[0] for numbers in run("plot_decision_surfaces.py")]
+    assert len(scores) == 6
+    assert min(scores) > 0.9
+    for rbf, learned in zip(scores[::2], scores[1::2], strict=True):
+        assert learned == pytest.approx(rbf, abs=0.03)
+
+
+def test_against_boosting(run):
+    smooth_ours, smooth_rbf, smooth_trees, ours, rbf, trees = run("plot_against_boosting.py")
+    assert smooth_ours[0] > smooth_trees[0]
+    assert smooth_trees[-1] > max(smooth_ours[-1], smooth_rbf[-1])
+    assert all(tree > max(pair) for tree, *pair in zip(trees, ours, rbf, strict=True))
+
+
+def test_delta(run):
+    scores = [numbers[-1] for numbers in run("plot_delta.py")]
+    assert sorted(scores, reverse=True) == scores
+    assert scores[0] > 0.9
+
+
+def test_solvers(run):
+    lines = run("plot_solvers.py")
+    assert len(lines) == 6
+    values, bounds = ([numbers[k] for numbers in lines] for k in (0, 1))
+    assert max(bounds) <= min(values) + 1e-4  # one optimum, between all bounds
+    assert max(values) == pytest.approx(min(values), rel=1e-3)
+
+
+def test_custom_kernel(run):
+    ours, circle, *_ = run("plot_custom_kernel.py")
+    assert circle[0] < 0.8 * ours[0]
+    assert circle[1] == 0.0 < ours[1]
+    assert max(ours[2], circle[2]) <= 1e-3
