@@ -34,9 +34,6 @@ if tags.has("online"):  # noqa: F821 (Sphinx provides it)
         "sklearn": ("https://scikit-learn.org/stable", None),
         "matplotlib": ("https://matplotlib.org/stable", None),
     }
-    linkcheck_ignore = []
-else:
-    linkcheck_ignore = [r"https?://"]
 
 exclude_patterns = ["_build", "_generated", "_templates", "auto_examples/*.ipynb"]
 templates_path = ["_templates"]

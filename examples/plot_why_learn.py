@@ -29,9 +29,9 @@ y = surface(X) + 0.3 * rng.standard_normal(len(X))
 # %%
 # Both tune their parameters by cross-validation on the same 300 noisy rows.
 searches = {
-    "RBF": GridSearchCV(SVR(), {"C": np.logspace(-1, 3, 5), "gamma": np.logspace(-1, 3, 9)}),
+    "RBF": GridSearchCV(SVR(), {"C": np.logspace(-1, 2, 4), "gamma": np.logspace(-1, 3, 9)}, cv=3),
     "learned kernel": KernelPathCV(
-        LearnedKernelSVR(), {"C": np.logspace(-1, 3, 5), "delta": [0.05, 0.2, 1.0]}
+        LearnedKernelSVR(), {"C": np.logspace(-1, 2, 4), "delta": [0.05, 0.2, 1.0]}, cv=3
     ),
 }
 axis = np.linspace(0, 1, 120)
