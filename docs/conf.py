@@ -73,6 +73,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "Tessella"
 html_static_path = ["_static"]
 html_css_files = ["tessella.css"]
+html_js_files = ["breaks.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {

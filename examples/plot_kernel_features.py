@@ -39,7 +39,8 @@ for count in counts:
 
 # %%
 # The features approach the kernel itself as landmarks are added, here from among 20,000 rows. What
-# to see: landmarks by leverage scores are the best, the more so the more there are.
+# to see: ten times the landmarks give about a tenth of the error; on data as even as this, rows at
+# random do as well as those by leverage scores, and k-means is ahead for very few only.
 K = learner.kernel_(X_test[:500])
 errors = {}
 for landmarks in ("leverage", "k-means", "random"):
