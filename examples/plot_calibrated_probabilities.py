@@ -47,7 +47,8 @@ print(
 )
 
 # %%
-# The reliability diagram, beside what scores squeezed into [0, 1] would have said.
+# The reliability diagram, beside what scores squeezed into [0, 1] would have said. What to see: the
+# calibrated line stays near the diagonal, the other one is far above it.
 figure, ax = plt.subplots(figsize=(6, 5), layout="constrained")
 squeezed = (scores - scores.min()) / np.ptp(scores)
 for name, values in (("calibrated", unseen), ("scores, squeezed", squeezed)):

@@ -50,7 +50,8 @@ for name, prior in priors.items():
     )
 
 # %%
-# Principal components in the space of the kernel: the target runs along them.
+# Principal components in the space of the kernel. What to see: the target runs along the second of
+# them, from dark at the top to bright at the bottom.
 components = KernelPCA(2, kernel=kernel).fit_transform(X)
 figure, ax = plt.subplots(figsize=(6, 4.5), layout="constrained")
 points = ax.scatter(*components.T, c=y, cmap="cividis")

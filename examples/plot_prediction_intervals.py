@@ -52,7 +52,8 @@ error = np.std(coverage) / len(coverage) ** 0.5
 print(f"mean over 20 splits: {np.mean(coverage):.3f}, standard error {error:.3f}")
 
 # %%
-# The picture of the first split, in order of the prediction.
+# The picture of the first split, in order of the prediction. What to see: about one target in ten
+# lies outside; the intervals are all as wide, whether a row is easy or not.
 order = np.argsort(center)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 place = np.arange(len(order))

@@ -35,6 +35,7 @@ rest = np.sort(pairs, axis=None)[-3]
 print(f"strongest pair: x{first} and x{second}, {pairs.max():.2f}; next {rest:.3f}")
 
 # %%
-# The same as a picture.
+# The same as a picture. What to see: x0 and x1 count only together, x3 and x2 on their own, the
+# other four not at all.
 RelevanceDisplay.from_estimator(model, X, interactions=True)
 plt.show()
