@@ -27,6 +27,8 @@ _ORDER = [
     "plot_learned_kernel_elsewhere.py",
     "plot_kernel_features.py",
     "plot_custom_kernel.py",
+    "plot_pmkl_classification.py",
+    "plot_pmkl_regression.py",
 ]
 
 
