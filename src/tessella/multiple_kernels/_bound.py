@@ -1,0 +1,145 @@
+"""A dictionary on the training rows of one or several machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.backend import require_memory
+from tessella.estimators._machines import Machines
+from tessella.multiple_kernels._dictionary import FittedDictionary, in_threads, strips
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+
+class BoundDictionary:
+    """Matrices and quadratic forms of a dictionary's kernels on training rows.
+
+    No kernel matrix is kept but one, the weighted sum asked for last. The others are computed in
+    tiles that stay in the cache, wherever they are needed: reading them back from memory would
+    take about as long as computing them.
+
+    Parameters
+    ----------
+    dictionary : FittedDictionary
+        The kernels.
+    X : ndarray of shape (n_rows, n_features)
+        Raw rows.
+    machines : Machines
+        Which of the rows each machine sees.
+    n_jobs : int or None
+        Threads.
+    """
+
+    def __init__(
+        self, dictionary: FittedDictionary, X: FloatArray, machines: Machines, n_jobs: int | None
+    ) -> None:
+        self.dictionary = dictionary
+        self.machines = machines
+        self.n_jobs = n_jobs
+        self._rows = dictionary.scaled(X)
+        self._weights: FloatArray | None = None
+        self._matrix: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.dictionary)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return len(self._rows)
+
+    def matrix(self, weights: FloatArray) -> FloatArray:
+        """``K(weights)`` on all rows; the memory is used again for the next one."""
+        if self._weights is None or not np.array_equal(weights, self._weights):
+            if self._matrix is None:
+                self._matrix = np.empty((self.n_rows, self.n_rows))
+            self._weights = None  # not valid while it is being written
+            self._fill(self._matrix, weights)
+            self._weights = weights.copy()
+        assert self._matrix is not None
+        return self._matrix
+
+    def _fill(self, out: FloatArray, weights: FloatArray) -> None:
+        rows = self._rows
+
+        def strip(own: slice) -> None:
+            # From the diagonal on; the rest is its mirror image, so K is symmetric to the bit.
+            self.dictionary.combined(weights, rows[own], rows[own.start :], out[own, own.start :])
+            square = out[own, own]
+            np.copyto(square, 0.5 * (square + square.T))
+            out[own.stop :, own] = out[own, own.stop :].T
+
+        in_threads(strip, strips(len(rows), len(rows)), self.n_jobs)
+
+    def machine_matrices(self, weights: FloatArray) -> Iterator[FloatArray]:
+        """``K(weights)`` on the rows of one machine after the other."""
+        K = self.matrix(weights)
+        for own in self.machines.rows:
+            yield K if len(own) == len(K) else K[np.ix_(own, own)]
+
+    def scores(self, weights: FloatArray, w: FloatArray) -> FloatArray:
+        """``K(weights) w`` of each machine, for the samples of all of them."""
+        spread = self.machines.spread(w)
+        support = np.flatnonzero(spread.any(axis=0))
+        products = self.matrix(weights)[:, support] @ spread[:, support].T
+        return self.machines.collect(products.T)
+
+    def forms(self, w: FloatArray) -> FloatArray:
+        """``wᵀ K_i w``, summed over the machines, of every kernel: O(n_kernels · support²)."""
+        spread = self.machines.spread(w)
+        support = np.flatnonzero(spread.any(axis=0))
+        rows, spread = self._rows[support], np.ascontiguousarray(spread[:, support])
+        everything = range(len(self))
+
+        def strip(own: slice) -> FloatArray:
+            # Entries right of the diagonal count twice.
+            weights = spread[:, own].T @ spread[:, own.start :]
+            square = weights[:, : own.stop - own.start]
+            weights *= 2.0
+            square *= np.tri(len(square)).T - 0.5 * np.eye(len(square))
+            forms = np.zeros(len(self))
+            for number, tile in self.dictionary.tiles(rows[own], rows[own.start :], everything):
+                forms[number] = np.vdot(tile, weights)
+            return forms
+
+        parts = in_threads(strip, strips(len(rows), len(rows)), self.n_jobs)
+        total = np.sum(parts, axis=0) if parts else np.zeros(len(self))
+        # A quadratic form of a positive semidefinite matrix: below zero it is rounding.
+        return np.maximum(total, 0.0)
+
+    def blocks(
+        self, which: Sequence[int], left: IntArray, right: IntArray
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """Matrices of some kernels between some rows, in one buffer."""
+        return self.dictionary.tiles(self._rows[left], self._rows[right], which)
+
+    def products(
+        self, which: Sequence[int], rows: IntArray, support: IntArray, w: FloatArray
+    ) -> FloatArray:
+        """``K_i[rows, support] @ w`` of some kernels, of shape (len(which), len(rows))."""
+        position = {number: k for k, number in enumerate(which)}
+        right = self._rows[support]
+
+        def strip(own: slice) -> FloatArray:
+            out = np.empty((len(which), own.stop - own.start))
+            for number, tile in self.dictionary.tiles(self._rows[rows[own]], right, which):
+                out[position[number]] = tile @ w
+            return out
+
+        parts = in_threads(strip, strips(len(rows), len(support)), self.n_jobs)
+        return np.hstack(parts) if parts else np.zeros((len(which), 0))
+
+
+def require_dictionary_memory(n_rows: int, sizes: list[int], *, joint: bool) -> None:
+    """Raise MemoryError before anything is computed, when the matrices cannot be held."""
+    several = 8 * max(sizes) ** 2 if len(sizes) > 1 else 0
+    needed = 8 * n_rows**2 + several + (24 * max(sizes) ** 2 if joint else 0)
+    require_memory(
+        needed,
+        f"A weighted sum of kernels on {n_rows} rows",
+        "Use fewer rows.",
+    )

@@ -1,0 +1,227 @@
+"""The kernels a dictionary is made of, and their evaluation tile by tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """The kernel ``exp(-|x - z|² / (2 bandwidth²))``.
+
+    Parameters
+    ----------
+    bandwidth : float
+        In units of the features, which a dictionary standardises unless told otherwise.
+    features : tuple of int, optional
+        Columns it looks at; all of them by default.
+
+    Examples
+    --------
+    >>> from tessella.multiple_kernels import Gaussian
+    >>> Gaussian(2.0)([[0.0]], [[0.0], [2.0]]).round(4).tolist()
+    [[1.0, 0.6065]]
+    """
+
+    bandwidth: float
+    features: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _require_number("bandwidth", self.bandwidth, above_zero=True)
+        object.__setattr__(self, "features", checked_features(self.features))
+
+    def __call__(self, X: Any, Y: Any = None) -> FloatArray:
+        """Matrix of the kernel between the rows of X and those of Y (of X without one)."""
+        return evaluate(self, X, Y)
+
+    def diag(self, X: FloatArray) -> FloatArray:
+        """``k(x, x)`` of each row."""
+        return np.ones(len(X))
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """The kernel ``(x · z + offset)^degree``.
+
+    Parameters
+    ----------
+    degree : int
+        From 1 on.
+    offset : float, default=1.0
+        Not negative.
+    features : tuple of int, optional
+        Columns it looks at; all of them by default.
+
+    Examples
+    --------
+    >>> from tessella.multiple_kernels import Polynomial
+    >>> Polynomial(2)([[1.0, 2.0]], [[1.0, 0.5]]).tolist()
+    [[9.0]]
+    """
+
+    degree: int
+    offset: float = 1.0
+    features: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        degree = self.degree
+        if isinstance(degree, bool) or not isinstance(degree, Integral) or degree < 1:
+            raise ValueError(f"degree={degree!r} must be a whole number >= 1.")
+        _require_number("offset", self.offset, above_zero=False)
+        object.__setattr__(self, "features", checked_features(self.features))
+
+    def __call__(self, X: Any, Y: Any = None) -> FloatArray:
+        """Matrix of the kernel between the rows of X and those of Y (of X without one)."""
+        return evaluate(self, X, Y)
+
+    def diag(self, X: FloatArray) -> FloatArray:
+        """``k(x, x)`` of each row."""
+        own = X if self.features is None else X[:, self.features]
+        values: FloatArray = (np.einsum("ij,ij->i", own, own) + self.offset) ** self.degree
+        return values
+
+
+@dataclass(frozen=True)
+class OnFeatures:
+    """Any function of two arrays of rows, given some of their columns.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X, Y)`` is a matrix; also a kernel of scikit-learn's Gaussian processes.
+    features : tuple of int, optional
+        Columns it is given; all of them by default.
+    """
+
+    function: Callable[..., Any]
+    features: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", checked_features(self.features))
+
+    def __call__(self, X: Any, Y: Any = None) -> FloatArray:
+        """Matrix of the kernel between the rows of X and those of Y (of X without one)."""
+        left = self._columns(np.asarray(X, dtype=np.float64))
+        right = left if Y is None else self._columns(np.asarray(Y, dtype=np.float64))
+        values = np.array(self.function(left, right), dtype=np.float64)  # ours to change
+        if values.shape != (len(left), len(right)):
+            raise ValueError(
+                f"The kernel {self.function!r} gave an array of shape {values.shape} for "
+                f"{len(left)} and {len(right)} rows, expected ({len(left)}, {len(right)})."
+            )
+        return values
+
+    def _columns(self, X: FloatArray) -> FloatArray:
+        return X if self.features is None else np.ascontiguousarray(X[:, self.features])
+
+    def diag(self, X: FloatArray) -> FloatArray:
+        """``k(x, x)`` of each row."""
+        if hasattr(self.function, "diag"):
+            return np.asarray(self.function.diag(self._columns(X)), dtype=np.float64)
+        step = 64
+        parts = [self(X[k : k + step]).diagonal() for k in range(0, len(X), step)]
+        return np.concatenate(parts)
+
+
+Kernel = Gaussian | Polynomial | OnFeatures
+
+
+def evaluate(kernel: Kernel, X: Any, Y: Any = None) -> FloatArray:
+    """The matrix of one kernel."""
+    left = np.asarray(X, dtype=np.float64)
+    right = left if Y is None else np.asarray(Y, dtype=np.float64)
+    (tile,) = (values.copy() for _, values in tiles([kernel], left, right, [0]))
+    return tile
+
+
+def tiles(
+    kernels: Sequence[Kernel], left: FloatArray, right: FloatArray, which: Sequence[int]
+) -> Iterator[tuple[int, FloatArray]]:
+    """Matrices of the kernels `which` between few rows, one after the other in one buffer.
+
+    Kernels on the same features come together and share their products and distances; a matrix
+    is gone when the next one is asked for.
+    """
+    groups: dict[tuple[int, ...] | None, list[int]] = {}
+    for number in which:
+        groups.setdefault(kernels[number].features, []).append(number)
+    buffer = np.empty((len(left), len(right)))
+    for features, members in groups.items():
+        shared = _Shared(left, right, features)
+        for number in members:
+            kernel = kernels[number]
+            if isinstance(kernel, Gaussian):
+                np.multiply(shared.squares, -0.5 / float(kernel.bandwidth) ** 2, out=buffer)
+                yield number, np.exp(buffer, out=buffer)
+            elif isinstance(kernel, Polynomial):
+                yield number, _power(shared.products, kernel, buffer)
+            else:
+                yield number, kernel(left, right)
+
+
+class _Shared:
+    """Inner products and squared distances on some features, computed when asked for."""
+
+    def __init__(
+        self, left: FloatArray, right: FloatArray, features: tuple[int, ...] | None
+    ) -> None:
+        self._left = left if features is None else left[:, features]
+        self._right = right if features is None else right[:, features]
+        self._products: FloatArray | None = None
+        self._squares: FloatArray | None = None
+
+    @property
+    def products(self) -> FloatArray:
+        if self._products is None:
+            self._products = self._left @ self._right.T
+        return self._products
+
+    @property
+    def squares(self) -> FloatArray:
+        if self._squares is None:
+            self._squares = self._distances()
+        return self._squares
+
+    def _distances(self) -> FloatArray:
+        if self._left.shape[1] == 1:
+            squares: FloatArray = np.square(self._left - self._right.T)
+            return squares
+        norms = [np.einsum("ij,ij->i", side, side) for side in (self._left, self._right)]
+        squares = -2.0 * self.products
+        squares += norms[0][:, None]
+        squares += norms[1]
+        return np.maximum(squares, 0.0, out=squares)  # below zero it is rounding
+
+
+def _power(products: FloatArray, kernel: Polynomial, out: FloatArray) -> FloatArray:
+    """``(products + offset)^degree`` by multiplications: np.power is many times slower."""
+    base = products + kernel.offset
+    np.copyto(out, base)
+    for _ in range(int(kernel.degree) - 1):
+        out *= base
+    return out
+
+
+def checked_features(features: Any) -> tuple[int, ...] | None:
+    """Column numbers as a tuple of int, or None."""
+    if features is None:
+        return None
+    numbers = [features] if isinstance(features, Integral) else list(features)
+    if not numbers or not all(isinstance(n, Integral) and n >= 0 for n in numbers):
+        raise ValueError(f"features={features!r} must be column numbers >= 0, at least one.")
+    return tuple(int(n) for n in numbers)
+
+
+def _require_number(name: str, value: Any, *, above_zero: bool) -> None:
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 <= float(value) < np.inf or (above_zero and value == 0):
+        kind = "a positive finite number" if above_zero else "a finite number >= 0"
+        raise ValueError(f"{name}={value!r} must be {kind}.")
