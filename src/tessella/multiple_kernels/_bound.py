@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,16 @@ class BoundDictionary:
         self.machines = machines
         self.n_jobs = n_jobs
         self._rows = dictionary.scaled(X)
+        self._forget()
+
+    def restrict(self, rows: IntArray, machines: Machines) -> BoundDictionary:
+        """The same kernels on some of the rows, for machines on those."""
+        part = copy(self)
+        part.machines, part._rows = machines, np.ascontiguousarray(self._rows[rows])
+        part._forget()
+        return part
+
+    def _forget(self) -> None:
         self._weights: FloatArray | None = None
         self._matrix: FloatArray | None = None
 
@@ -132,6 +143,14 @@ class BoundDictionary:
 
         parts = in_threads(strip, strips(len(rows), len(support)), self.n_jobs)
         return np.hstack(parts) if parts else np.zeros((len(which), 0))
+
+    def sample_products(self, which: Sequence[int], w: FloatArray) -> FloatArray:
+        """``K_i w`` of some kernels for the samples of all machines, of shape (len(which), m)."""
+        products = np.zeros((len(which), len(w)))
+        for own, part in zip(self.machines.rows, self.machines.dual.machines, strict=True):
+            support = np.flatnonzero(w[part])
+            products[:, part] = self.products(which, own, own[support], w[part][support])
+        return products
 
 
 def require_dictionary_memory(n_rows: int, sizes: list[int], *, joint: bool) -> None:

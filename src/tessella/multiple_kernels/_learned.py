@@ -10,6 +10,7 @@ descent on the weights needs an SVM for every step.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -17,9 +18,11 @@ from numpy.typing import NDArray
 
 from tessella.multiple_kernels._joint import solve_joint
 from tessella.multiple_kernels._problem import WeightsPoint, WeightsProblem
+from tessella.multiple_kernels._subsample import subsample
 from tessella.problems import DualPoint, SaddlePoint
 from tessella.solvers import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, run_to_end
+from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -28,6 +31,9 @@ _FIRST_KERNELS = 24  # taken at once into the joint problem
 _MOST_KERNELS = 96
 _ALL_SAMPLES = 300  # up to here nobody is held
 _SHARE = 1.2  # of the free samples, to begin with
+_SUBSAMPLE = 300  # samples of a machine that find the first weights for a large one
+_COARSE, _COARSE_ROUNDS = 1e-2, 10  # how far
+_SWAYING = 12  # kernels that tell which samples may move
 _PATIENCE = 3  # rounds with everything in them that may bring nothing
 
 
@@ -100,6 +106,16 @@ def learned(
     return run_to_end(run, lambda own: _Rounds(own, problem).go())
 
 
+@dataclass(frozen=True)
+class _Stand:
+    """Weights with their exact SVM."""
+
+    weights: FloatArray
+    point: WeightsPoint
+    residual: FloatArray
+    value: float
+
+
 class _Rounds:
     """The rounds of one run."""
 
@@ -111,56 +127,76 @@ class _Rounds:
         self._kernels: IntArray = np.zeros(0, dtype=np.intp)
         self._accuracy = 0.1 * run.tol
         self._idle = 0
-        self._kernels_missing = True
 
     def go(self) -> SolverStatus:
-        n = len(self._problem.kernels)
-        weights, w0, step = np.full(n, 1.0 / n), None, 0.0
+        """Round after round until the run is over."""
+        weights, w, step = self._first_weights(), None, 0.0
+        best: _Stand | None = None
         while True:
-            K = self._problem.kernels.machine_matrices(weights)
-            answer = self._run.svm(K, weights, w0, self._accuracy)
-            point = cast(WeightsPoint, self._run.record(weights, answer.w, step))
-            if not self._kernels_missing:
-                self._widen()
+            stand = self._exact(weights, w, step)
+            if best is None or stand.value < best.value:
+                best = stand
+            else:
+                self._widen()  # the samples that were held should not have been
             if self._idle > _PATIENCE:
                 return SolverStatus.STALLED
-            found, w0 = self._joint(weights, point, answer.residual)
-            step = float(np.abs(found - weights).sum())
-            weights = found
+            weights, w = self._joint(best)
+            step = float(np.abs(weights - best.weights).sum())
+
+    def _first_weights(self) -> FloatArray:
+        """Even ones for a small problem; those of a small part for a large one."""
+        n, machines = len(self._problem.kernels), self._problem.kernels.machines
+        if max(machines.sizes) <= 2 * _SUBSAMPLE:
+            return np.full(n, 1.0 / n)
+        rows, fewer = subsample(machines, _SUBSAMPLE)
+        self._run.phase(f"weights for {len(rows)} of the rows")
+        part = WeightsProblem(self._problem.kernels.restrict(rows, fewer))
+        first = learned(
+            part,
+            tol=max(_COARSE, self._run.tol),
+            max_iter=_COARSE_ROUNDS,
+            time_limit=self._run.seconds_left(),
+            n_jobs=1,
+        )
+        if first.status is SolverStatus.INTERRUPTED:
+            raise KeyboardInterrupt
+        self._run.count_newton(first.history[-1].n_newton)
+        return first.P
+
+    def _exact(self, weights: FloatArray, w: FloatArray | None, step: float) -> _Stand:
+        """The SVM of all samples, certified."""
+        K = self._problem.kernels.machine_matrices(weights)
+        answer = self._run.svm(K, weights, w, self._accuracy)
+        point = cast(WeightsPoint, self._run.record(weights, answer.w, step))
+        return _Stand(weights, point, answer.residual, answer.objective)
 
     def _widen(self) -> None:
-        """The kernels were right and the gap is too large: more samples have to move."""
-        everything = self._share * 0.1 > self._dual.size
+        everything = self._share * _ALL_SAMPLES > self._dual.size
         self._idle += everything
         if everything:
             self._accuracy *= 0.1
         self._share *= 2.0
 
-    def _joint(
-        self, weights: FloatArray, point: WeightsPoint, residual: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def _joint(self, stand: _Stand) -> tuple[FloatArray, FloatArray]:
         """Weights and dual vector from the joint problem of those that matter."""
-        self._kernels = self._chosen_kernels(weights, point.forms)
-        moving = self._moving(point.w, residual)
+        self._kernels = self._chosen_kernels(stand.weights, stand.point.forms)
+        moving = self._moving(stand)
         self._run.phase(f"{len(self._kernels)} kernels and {len(moving)} samples together")
         answer = solve_joint(
             self._problem.kernels,
             self._kernels.tolist(),
             moving,
-            weights[self._kernels],
-            point.w,
+            stand.weights[self._kernels],
+            stand.point.w,
             tol=self._accuracy,
             check=self._run.check_time,
         )
         self._run.count_newton(answer.n_steps)
-        found = np.zeros(len(weights))
-        found[self._kernels] = answer.weights
+        weights = np.zeros(len(stand.weights))
+        weights[self._kernels] = answer.weights
         # It balances the kernels better than an exact SVM can, so it often proves the bound.
-        joint = self._problem.at(answer.w)
-        self._run.raise_bound(cast(DualPoint, joint))
-        level = joint.forms[self._kernels].max()
-        self._kernels_missing = bool(joint.forms.max() > (1.0 + 0.5 * self._run.tol) * level)
-        return found, answer.w
+        self._run.raise_bound(cast(DualPoint, self._problem.at(answer.w)))
+        return weights, answer.w
 
     def _chosen_kernels(self, weights: FloatArray, forms: FloatArray) -> IntArray:
         """Kernels with a weight, those of the last rounds, and the most promising others."""
@@ -176,20 +212,30 @@ class _Rounds:
         fresh = fresh[:_FIRST_KERNELS]
         return np.union1d(known, fresh).astype(np.intp)
 
-    def _moving(self, w: FloatArray, residual: FloatArray) -> IntArray:
-        """The free samples and those nearest to becoming so."""
-        dual = self._dual
+    def _moving(self, stand: _Stand) -> IntArray:
+        """The free samples and those nearest to becoming so, should the weights change."""
+        dual, w = self._dual, stand.point.w
         count = int(self._share * max(int(dual.free(w).sum()), _ALL_SAMPLES))
         if count >= dual.size:
             return np.arange(dual.size)
-        above, below = residual - dual.epsilon, -residual - dual.epsilon
-        distance = np.where(
-            w >= dual.upper,
-            above,
-            np.where(w <= dual.lower, below, np.maximum(-above, -below)),
-        )
-        distance = np.where(w == 0.0, np.minimum(
-            np.where(dual.upper > 0, -above, np.inf), np.where(dual.lower < 0, -below, np.inf)
-        ), distance)
-        distance[dual.free(w)] = -np.inf
+        distance = _distance_to_free(dual, w, stand.residual) / (0.1 + self._sway(stand))
         return np.sort(np.argsort(distance, kind="stable")[:count])
+
+    def _sway(self, stand: _Stand) -> FloatArray:
+        """How far the score of each sample moves between the kernels that want more weight."""
+        forms, kernels = stand.point.forms, self._problem.kernels
+        top = self._kernels[np.argsort(-forms[self._kernels], kind="stable")[:_SWAYING]]
+        scores = kernels.scores(stand.weights, stand.point.w)
+        apart = kernels.sample_products(top.tolist(), stand.point.w) - scores
+        sway: FloatArray = np.abs(apart).max(axis=0)
+        return sway
+
+
+def _distance_to_free(dual: DualProblem, w: FloatArray, residual: FloatArray) -> FloatArray:
+    """Change of its residual that would make a sample leave its bound or zero; 0 if it is free."""
+    above, below = residual - dual.epsilon, -residual - dual.epsilon
+    rise = np.where(dual.upper > 0, -above, np.inf)
+    fall = np.where(dual.lower < 0, -below, np.inf)
+    distance = np.where(w == 0.0, np.minimum(rise, fall), np.where(w > 0, above, below))
+    distance[dual.free(w)] = 0.0
+    return np.maximum(distance, 0.0)
