@@ -16,15 +16,19 @@ from tessella.tabular import make_tabular_pipeline
 
 if TYPE_CHECKING:
     from tessella.model_selection import KernelPathCV
+    from tessella.multiple_kernels import KernelDictionary, MultipleKernelSVC, MultipleKernelSVR
 
 __all__ = [
     "ExtrapolationWarning",
     "IntegralKernels",
+    "KernelDictionary",
     "KernelFeatures",
     "KernelPathCV",
     "LearnedKernel",
     "LearnedKernelSVC",
     "LearnedKernelSVR",
+    "MultipleKernelSVC",
+    "MultipleKernelSVR",
     "PolynomialKernels",
     "TessellatedKernels",
     "__version__",
@@ -40,6 +44,10 @@ def __getattr__(name: str) -> Any:
         from tessella.model_selection import KernelPathCV
 
         return KernelPathCV
+    if name in ("KernelDictionary", "MultipleKernelSVC", "MultipleKernelSVR"):
+        from tessella import multiple_kernels
+
+        return getattr(multiple_kernels, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

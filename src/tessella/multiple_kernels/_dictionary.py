@@ -60,7 +60,7 @@ class KernelDictionary:
     39
     """
 
-    kernels: tuple[Any, ...]
+    kernels: Sequence[Any]
     each_feature: bool = False
     normalisation: str | None = "trace"
     standardise: bool = True

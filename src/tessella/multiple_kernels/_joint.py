@@ -212,9 +212,12 @@ class _Iteration:
 
     @property
     def _w(self) -> FloatArray:
-        return np.bincount(
-            self._sample, self._sign * self._v, minlength=self._problem.dual.size
-        ).astype(np.float64)
+        return self._joined(self._v)
+
+    def _joined(self, v: FloatArray) -> FloatArray:
+        """w from its halves."""
+        size = self._problem.dual.size
+        return np.bincount(self._sample, self._sign * v, minlength=size).astype(np.float64)
 
     # ---- where the iteration is
 
@@ -374,7 +377,7 @@ class _Iteration:
         part, size = self._v / self._upper, float(np.mean(self._low + self._high))
         v = np.where(part < self._low / size, 0.0, self._v)
         v = np.where(1.0 - part < self._high / size, self._upper, v)
-        return np.bincount(self._sample, self._sign * v, minlength=self._problem.dual.size)
+        return self._joined(v)
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class Polynomial:
     features: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        degree = self.degree
+        degree: Any = self.degree
         if isinstance(degree, bool) or not isinstance(degree, Integral) or degree < 1:
             raise ValueError(f"degree={degree!r} must be a whole number >= 1.")
         _require_number("offset", self.offset, above_zero=False)
@@ -214,8 +214,8 @@ def checked_features(features: Any) -> tuple[int, ...] | None:
     """Column numbers as a tuple of int, or None."""
     if features is None:
         return None
-    numbers = [features] if isinstance(features, Integral) else list(features)
-    if not numbers or not all(isinstance(n, Integral) and n >= 0 for n in numbers):
+    numbers: list[Any] = [features] if isinstance(features, Integral) else list(features)
+    if not numbers or not all(isinstance(n, Integral) and int(n) >= 0 for n in numbers):
         raise ValueError(f"features={features!r} must be column numbers >= 0, at least one.")
     return tuple(int(n) for n in numbers)
 

@@ -1,0 +1,192 @@
+"""SimpleMKL: reduced gradient on the simplex (Rakotomamonjy, Bach, Canu, Grandvalet, 2008).
+
+The value J(μ) of the SVM with kernel K(μ) is convex and differentiable with gradient
+``-½ wᵀK_i w`` at its solution w. Each iteration takes the reduced gradient with respect to the
+largest weight, goes along it for as long as the value falls, dropping kernels whose weight
+reaches zero on the way, and ends with a line search. Every trial point is an SVM. The stopping
+test is theirs, the duality gap, certified as everywhere here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.multiple_kernels._learned import start_run
+from tessella.multiple_kernels._problem import WeightsPoint, WeightsProblem
+from tessella.problems import DualPoint
+from tessella.solvers import SolverResult, SolverStatus
+from tessella.solvers._run import Callback, Run, run_to_end
+
+FloatArray = NDArray[np.float64]
+
+_TRIALS = 20  # SVMs of a line search
+_NO_WEIGHT = 1e-8  # of the largest
+_FLAT = 0.1  # a slope this part of the first one ends it
+
+
+def simple(
+    problem: WeightsProblem,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Learn the weights by SimpleMKL's reduced gradient; `P` of the result holds them.
+
+    Parameters
+    ----------
+    problem : WeightsProblem
+        Kernels and SVM.
+    tol : float
+        Certified relative gap at which to stop.
+    max_iter : int
+        Limit on descent directions.
+    time_limit : float, optional
+        Limit in seconds.
+    n_jobs : int, optional
+        Threads.
+    callback : callable or Monitor, optional
+        Follows the run.
+
+    Returns
+    -------
+    SolverResult
+
+    Notes
+    -----
+    An iteration costs several SVMs on all samples, each with a pass over the kernels that have a
+    weight and, for its gradient, a pass over all kernels on the support vectors.
+    """
+    run = start_run(
+        "simple",
+        problem,
+        tol=tol,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        n_jobs=n_jobs,
+        callback=callback,
+    )
+    return run_to_end(run, lambda own: _Descent(own, problem).go())
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Weights with the solution of their SVM."""
+
+    weights: FloatArray
+    point: WeightsPoint
+    value: float
+
+    @property
+    def gradient(self) -> FloatArray:
+        return -0.5 * self.point.forms
+
+
+class _Descent:
+    """The iterations of one run."""
+
+    def __init__(self, run: Run, problem: WeightsProblem) -> None:
+        self._run = run
+        self._problem = problem
+        self._accuracy = min(1e-4, 0.1 * run.tol)
+
+    def go(self) -> SolverStatus:
+        """Iterate until the run is over."""
+        n = len(self._problem.kernels)
+        here = self._svm(np.full(n, 1.0 / n), None)
+        step = 0.0
+        while True:
+            self._run.record_point(here.weights, cast(DualPoint, here.point), step)
+            before = here
+            here = self._line_search(*self._drop_kernels(here, _descent_direction(here)))
+            step = float(np.abs(here.weights - before.weights).sum())
+            if here.value >= before.value * (1.0 - 1e-15):
+                if self._accuracy < 1e-12:
+                    return SolverStatus.STALLED
+                self._accuracy *= 0.1  # the SVMs were too inexact to tell up from down
+                here = self._svm(before.weights, before.point.w)
+
+    def _svm(self, weights: FloatArray, w: FloatArray | None) -> _Trial:
+        K = self._problem.kernels.machine_matrices(weights)
+        answer = self._run.svm(K, weights, w, self._accuracy)
+        return _Trial(weights, self._problem.at(answer.w), answer.objective)
+
+    def _drop_kernels(
+        self, here: _Trial, direction: FloatArray
+    ) -> tuple[_Trial, FloatArray, float, _Trial | None]:
+        """Go to the largest step as long as that lowers the value, each time one kernel fewer.
+
+        Gives the point and the direction of the line search, the longest step, and the trial at
+        its end.
+        """
+        while True:
+            falling = np.flatnonzero(direction < 0)
+            if not len(falling):
+                return here, direction, 0.0, None
+            ratios = -here.weights[falling] / direction[falling]
+            first = falling[np.argmin(ratios)]
+            longest = float(ratios.min())
+            weights = here.weights + longest * direction
+            weights[first] = 0.0
+            end = self._svm(_on_simplex(weights), here.point.w)
+            # Over a short step the values differ by less than the SVMs are accurate; a slope that
+            # still falls says the same.
+            if end.value >= here.value and end.gradient @ direction > 0:
+                return here, direction, longest, end
+            here = end
+            largest = int(np.argmax(here.weights))
+            direction = direction.copy()
+            moved = direction[first]
+            direction[first] = 0.0
+            direction[largest] += moved
+
+    def _line_search(
+        self, here: _Trial, direction: FloatArray, longest: float, end: _Trial | None
+    ) -> _Trial:
+        """The lowest of a few trials; slopes at both ends of the interval say where to try."""
+        if end is None:
+            return here
+        first = float(here.gradient @ direction)
+        low, high = 0.0, longest
+        slope_low, slope_high = first, float(end.gradient @ direction)
+        best = here
+        for _ in range(_TRIALS):
+            if slope_low >= 0 or slope_high <= 0:
+                break
+            part = np.clip(-slope_low / (slope_high - slope_low), 0.1, 0.9)
+            middle = low + float(part) * (high - low)
+            trial = self._svm(_on_simplex(here.weights + middle * direction), best.point.w)
+            slope = float(trial.gradient @ direction)
+            if trial.value < best.value:
+                best = trial
+            if abs(slope) <= _FLAT * abs(first):
+                break
+            if slope < 0:
+                low, slope_low = middle, slope
+            else:
+                high, slope_high = middle, slope
+        return best
+
+
+def _descent_direction(here: _Trial) -> FloatArray:
+    """The reduced gradient with respect to the largest weight."""
+    gradient, weights = here.gradient, here.weights
+    largest = int(np.argmax(weights))
+    direction: FloatArray = gradient[largest] - gradient
+    direction[(weights <= 0) & (direction < 0)] = 0.0
+    direction[largest] = 0.0
+    direction[largest] = -direction.sum()
+    return direction
+
+
+def _on_simplex(weights: FloatArray) -> FloatArray:
+    """The same, free of weights so small that the next step would have to end at them."""
+    positive: FloatArray = np.where(weights > _NO_WEIGHT * weights.max(), weights, 0.0)
+    scaled: FloatArray = positive / positive.sum()
+    return scaled
