@@ -215,7 +215,7 @@ class _Iteration:
         return self._joined(self._v)
 
     def _joined(self, v: FloatArray) -> FloatArray:
-        """w from its halves."""
+        """The dual vector from its halves."""
         size = self._problem.dual.size
         return np.bincount(self._sample, self._sign * v, minlength=size).astype(np.float64)
 

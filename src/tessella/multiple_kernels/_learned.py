@@ -31,7 +31,7 @@ _FIRST_KERNELS = 24  # taken at once into the joint problem
 _MOST_KERNELS = 96
 _ALL_SAMPLES = 300  # up to here nobody is held
 _SHARE = 1.2  # of the free samples, to begin with
-_SUBSAMPLE = 300  # samples of a machine that find the first weights for a large one
+_SUBSAMPLE, _LEAST_SUBSAMPLE = 300, 40  # samples of one machine that find the first weights
 _COARSE, _COARSE_ROUNDS = 1e-2, 10  # how far
 _SWAYING = 12  # kernels that tell which samples may move
 _PATIENCE = 3  # rounds with everything in them that may bring nothing
@@ -132,12 +132,14 @@ class _Rounds:
         """Round after round until the run is over."""
         weights, w, step = self._first_weights(), None, 0.0
         best: _Stand | None = None
+        gap = np.inf
         while True:
             stand = self._exact(weights, w, step)
+            if not self._run.gap < 0.5 * gap:
+                self._widen()  # some of the samples that were held should not have been
+            gap = self._run.gap
             if best is None or stand.value < best.value:
                 best = stand
-            else:
-                self._widen()  # the samples that were held should not have been
             if self._idle > _PATIENCE:
                 return SolverStatus.STALLED
             weights, w = self._joint(best)
@@ -146,9 +148,10 @@ class _Rounds:
     def _first_weights(self) -> FloatArray:
         """Even ones for a small problem; those of a small part for a large one."""
         n, machines = len(self._problem.kernels), self._problem.kernels.machines
-        if max(machines.sizes) <= 2 * _SUBSAMPLE:
+        size = max(_LEAST_SUBSAMPLE, 2 * _SUBSAMPLE // (1 + len(machines)))
+        if self._dual.size <= 2 * size * len(machines):
             return np.full(n, 1.0 / n)
-        rows, fewer = subsample(machines, _SUBSAMPLE)
+        rows, fewer = subsample(machines, size)
         self._run.phase(f"weights for {len(rows)} of the rows")
         part = WeightsProblem(self._problem.kernels.restrict(rows, fewer))
         first = learned(

@@ -19,7 +19,7 @@ from tessella.multiple_kernels._learned import start_run
 from tessella.multiple_kernels._problem import WeightsPoint, WeightsProblem
 from tessella.problems import DualPoint
 from tessella.solvers import SolverResult, SolverStatus
-from tessella.solvers._run import Callback, Run, run_to_end
+from tessella.solvers._run import Callback, Run, StopRun, run_to_end
 
 FloatArray = NDArray[np.float64]
 
@@ -99,7 +99,16 @@ class _Descent:
     def go(self) -> SolverStatus:
         """Iterate until the run is over."""
         n = len(self._problem.kernels)
-        here = self._svm(np.full(n, 1.0 / n), None)
+        self._lowest = self._svm(np.full(n, 1.0 / n), None)
+        try:
+            return self._iterate(self._lowest)
+        except (StopRun, KeyboardInterrupt):
+            # In the middle of an iteration, of perhaps hundreds of SVMs: keep what it has found.
+            if self._run.has_answer and self._lowest.value < self._run.value:
+                self._run.replace(self._lowest.weights, self._lowest.point.w)
+            raise
+
+    def _iterate(self, here: _Trial) -> SolverStatus:
         step = 0.0
         while True:
             self._run.record_point(here.weights, cast(DualPoint, here.point), step)
@@ -116,6 +125,11 @@ class _Descent:
         K = self._problem.kernels.machine_matrices(weights)
         answer = self._run.svm(K, weights, w, self._accuracy)
         return _Trial(weights, self._problem.at(answer.w), answer.objective)
+
+    def _lower(self, trial: _Trial) -> _Trial:
+        """The same, remembered as the lowest so far."""
+        self._lowest = trial
+        return trial
 
     def _drop_kernels(
         self, here: _Trial, direction: FloatArray
@@ -139,7 +153,7 @@ class _Descent:
             # still falls says the same.
             if end.value >= here.value and end.gradient @ direction > 0:
                 return here, direction, longest, end
-            here = end
+            here = self._lower(end)
             largest = int(np.argmax(here.weights))
             direction = direction.copy()
             moved = direction[first]
@@ -164,7 +178,7 @@ class _Descent:
             trial = self._svm(_on_simplex(here.weights + middle * direction), best.point.w)
             slope = float(trial.gradient @ direction)
             if trial.value < best.value:
-                best = trial
+                best = self._lower(trial)
             if abs(slope) <= _FLAT * abs(first):
                 break
             if slope < 0:
