@@ -374,9 +374,9 @@ class _Iteration:
 
     def rounded_w(self) -> FloatArray:
         """Halves whose multipliers say that they are at a bound are put there."""
-        part, size = self._v / self._upper, float(np.mean(self._low + self._high))
-        v = np.where(part < self._low / size, 0.0, self._v)
-        v = np.where(1.0 - part < self._high / size, self._upper, v)
+        part = self._v / self._upper  # multipliers are in units of the target: of size one
+        v = np.where(part < self._low, 0.0, self._v)
+        v = np.where(1.0 - part < self._high, self._upper, v)
         return self._joined(v)
 
 

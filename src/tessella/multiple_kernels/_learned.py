@@ -191,7 +191,7 @@ class _Rounds:
             moving,
             stand.weights[self._kernels],
             stand.point.w,
-            tol=self._accuracy,
+            tol=0.2 * self._accuracy,
             check=self._run.check_time,
         )
         self._run.count_newton(answer.n_steps)
