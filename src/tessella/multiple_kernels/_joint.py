@@ -36,6 +36,8 @@ _MAX_STEPS = 60
 _RIDGES = (1e-12, 1e-9)  # of the mean diagonal
 _MOST_BLOCKS = 1 << 30  # bytes of kernel matrices that are kept rather than computed again
 _TO_BOUNDARY = 0.99
+_EDGE = 1e-14
+_LEAST_TOL = 1e-12  # less is below the rounding of the forms
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def solve_joint(
     while n_steps < _MAX_STEPS:
         check()
         iteration.evaluate()
-        if iteration.converged(tol) or not iteration.step():
+        if iteration.converged(max(tol, _LEAST_TOL)) or not iteration.step():
             break
         n_steps += 1
     answer = w.copy()
@@ -291,6 +293,8 @@ class _Iteration:
         for name in ("v", "low", "high", "mu", "s", "b", "t"):
             current = getattr(self, f"_{name}")
             setattr(self, f"_{name}", current + length * getattr(chosen, name))
+        edge = _EDGE * self._upper  # a box is not left, nor its border reached by rounding
+        self._v = np.clip(self._v, edge, self._upper - edge)
         return True
 
     def _factorise(self) -> None:

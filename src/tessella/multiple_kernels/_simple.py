@@ -159,6 +159,7 @@ class _Descent:
             moved = direction[first]
             direction[first] = 0.0
             direction[largest] += moved
+            direction[np.abs(direction) <= 1e-14 * np.abs(here.gradient).max()] = 0.0
 
     def _line_search(
         self, here: _Trial, direction: FloatArray, longest: float, end: _Trial | None
@@ -194,6 +195,7 @@ def _descent_direction(here: _Trial) -> FloatArray:
     largest = int(np.argmax(weights))
     direction: FloatArray = gradient[largest] - gradient
     direction[(weights <= 0) & (direction < 0)] = 0.0
+    direction[np.abs(direction) <= 1e-14 * np.abs(gradient).max()] = 0.0  # rounding
     direction[largest] = 0.0
     direction[largest] = -direction.sum()
     return direction
