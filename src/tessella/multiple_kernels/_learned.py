@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 _FIRST_KERNELS = 24  # taken at once into the joint problem
-_MOST_KERNELS = 96
+_NEAR = 0.8  # of the level of those with a weight: kernels of the last round that stay
 _ALL_SAMPLES = 300  # up to here nobody is held
 _SHARE = 1.2  # of the free samples, to begin with
 _SUBSAMPLE, _LEAST_SUBSAMPLE = 300, 40  # samples of one machine that find the first weights
@@ -148,9 +148,10 @@ class _Rounds:
     def _first_weights(self) -> FloatArray:
         """Even ones for a small problem; those of a small part for a large one."""
         n, machines = len(self._problem.kernels), self._problem.kernels.machines
-        size = max(_LEAST_SUBSAMPLE, 2 * _SUBSAMPLE // (1 + len(machines)))
-        if self._dual.size <= 2 * size * len(machines):
+        if self._dual.size <= _SUBSAMPLE // 2:
             return np.full(n, 1.0 / n)
+        third = self._dual.size // (3 * len(machines))
+        size = max(_LEAST_SUBSAMPLE, min(third, 2 * _SUBSAMPLE // (1 + len(machines))))
         rows, fewer = subsample(machines, size)
         self._run.phase(f"weights for {len(rows)} of the rows")
         part = WeightsProblem(self._problem.kernels.restrict(rows, fewer))
@@ -202,18 +203,14 @@ class _Rounds:
         return weights, answer.w
 
     def _chosen_kernels(self, weights: FloatArray, forms: FloatArray) -> IntArray:
-        """Kernels with a weight, those of the last rounds, and the most promising others."""
+        """Kernels with a weight, those of the last round near it, and the most promising others."""
         order = np.argsort(-forms, kind="stable")
-        kept = self._kernels
-        if len(kept) > _MOST_KERNELS:
-            kept = kept[weights[kept] > 0]
-        carrying = np.flatnonzero(weights > 0)
-        if len(carrying) == len(weights):
-            carrying = carrying[:0]  # the even start says nothing
-        known = np.union1d(kept, carrying)
-        fresh = order[~np.isin(order, known) & (forms[order] > 0.99 * (weights @ forms))]
-        fresh = fresh[:_FIRST_KERNELS]
-        return np.union1d(known, fresh).astype(np.intp)
+        level = float(weights @ forms)
+        carrying = weights > 0 if not weights.all() else np.zeros(len(weights), dtype=np.bool_)
+        near = np.isin(np.arange(len(weights)), self._kernels) & (forms > _NEAR * level)
+        known = np.flatnonzero(carrying | near)
+        fresh = order[~np.isin(order, known) & (forms[order] > 0.99 * level)]
+        return np.union1d(known, fresh[:_FIRST_KERNELS]).astype(np.intp)
 
     def _moving(self, stand: _Stand) -> IntArray:
         """The free samples and those nearest to becoming so, should the weights change."""
