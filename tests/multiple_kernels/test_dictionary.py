@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from multiple_kernels.conftest import rows_of
+from reference.weights import rows_of
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 

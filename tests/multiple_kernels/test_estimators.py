@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from multiple_kernels.conftest import rows_of
+from reference.weights import rows_of
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from multiple_kernels.conftest import rows_of
+from reference.weights import rows_of
 from scipy.optimize import minimize
 from sklearn.svm import SVC, SVR
 

@@ -148,10 +148,10 @@ class _Rounds:
     def _first_weights(self) -> FloatArray:
         """Even ones for a small problem; those of a small part for a large one."""
         n, machines = len(self._problem.kernels), self._problem.kernels.machines
-        if self._dual.size <= _SUBSAMPLE // 2:
-            return np.full(n, 1.0 / n)
         third = self._dual.size // (3 * len(machines))
         size = max(_LEAST_SUBSAMPLE, min(third, 2 * _SUBSAMPLE // (1 + len(machines))))
+        if 2 * size * len(machines) > self._dual.size:
+            return np.full(n, 1.0 / n)
         rows, fewer = subsample(machines, size)
         self._run.phase(f"weights for {len(rows)} of the rows")
         part = WeightsProblem(self._problem.kernels.restrict(rows, fewer))
