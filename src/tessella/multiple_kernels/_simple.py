@@ -156,10 +156,8 @@ class _Descent:
             here = self._lower(end)
             largest = int(np.argmax(here.weights))
             direction = direction.copy()
-            moved = direction[first]
             direction[first] = 0.0
-            direction[largest] += moved
-            direction[np.abs(direction) <= 1e-14 * np.abs(here.gradient).max()] = 0.0
+            direction = _balanced(direction, largest, here.gradient)
 
     def _line_search(
         self, here: _Trial, direction: FloatArray, longest: float, end: _Trial | None
@@ -195,10 +193,15 @@ def _descent_direction(here: _Trial) -> FloatArray:
     largest = int(np.argmax(weights))
     direction: FloatArray = gradient[largest] - gradient
     direction[(weights <= 0) & (direction < 0)] = 0.0
-    direction[np.abs(direction) <= 1e-14 * np.abs(gradient).max()] = 0.0  # rounding
-    direction[largest] = 0.0
-    direction[largest] = -direction.sum()
-    return direction
+    return _balanced(direction, largest, gradient)
+
+
+def _balanced(direction: FloatArray, largest: int, gradient: FloatArray) -> FloatArray:
+    """A direction free of rounding, whose sum the largest weight makes zero."""
+    clean = np.where(np.abs(direction) > 1e-14 * np.abs(gradient).max(), direction, 0.0)
+    clean[largest] = 0.0
+    clean[largest] = -clean.sum()
+    return clean
 
 
 def _on_simplex(weights: FloatArray) -> FloatArray:
