@@ -89,7 +89,7 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
     ) -> Self:
         """Fit, or leave the estimator as it was."""
         self._check_params()
-        with _all_or_nothing(self):
+        with all_or_nothing(self):
             outcome = run_with_callbacks(
                 self,
                 X,
@@ -378,7 +378,7 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
 
 
 @contextmanager
-def _all_or_nothing(estimator: Any) -> Iterator[None]:
+def all_or_nothing(estimator: Any) -> Iterator[None]:
     """Give an estimator back the attributes it had, if its fit fails or is interrupted."""
     before = dict(vars(estimator))
     try:

@@ -14,13 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from tessella.backend import limit_blas
-from tessella.estimators._base import (
-    _all_or_nothing,
-    _require_count,
-    _with_remedy,
-    fit_box,
-    require_positive,
-)
+from tessella.estimators._base import all_or_nothing
+from tessella.estimators._checks import fit_box, require_count, require_positive, with_remedy
 from tessella.estimators._machines import Machines
 from tessella.estimators._training_set import TrainingSet
 from tessella.multiple_kernels._bound import BoundDictionary, require_dictionary_memory
@@ -79,7 +74,7 @@ class BaseMultipleKernel(BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Fit, or leave the estimator as it was."""
         self._check_params()
-        with _all_or_nothing(self):
+        with all_or_nothing(self):
             result = self._learn(*self._validated(X, y, sample_weight))
         if result.gap > self.tol:
             warnings.warn(_shortfall(result, self.tol), ConvergenceWarning, stacklevel=3)
@@ -90,7 +85,7 @@ class BaseMultipleKernel(BaseEstimator):  # type: ignore[misc]
         require_positive("tol", self.tol)
         if self.time_limit is not None:
             require_positive("time_limit", self.time_limit)
-        _require_count("max_iter", self.max_iter)
+        require_count("max_iter", self.max_iter)
         if self.weighting not in _WEIGHTINGS:
             raise ValueError(f"weighting={self.weighting!r} is unknown; use one of {_WEIGHTINGS}.")
         self._dictionary()
@@ -115,7 +110,7 @@ class BaseMultipleKernel(BaseEstimator):  # type: ignore[misc]
                 self, X, y, dtype=np.float64, order="C", ensure_min_samples=2, **self._y_checks()
             )
         except ValueError as error:
-            raise _with_remedy(error) from error
+            raise with_remedy(error) from error
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():  # older versions of scikit-learn let it pass
             raise ValueError("sample_weight must have at least one non-zero weight.")

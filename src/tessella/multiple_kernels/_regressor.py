@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from tessella.estimators._base import require_positive
+from tessella.estimators._checks import require_positive
 from tessella.estimators._machines import Machines
 from tessella.estimators._regressor import _mean_and_deviation
 from tessella.estimators._training_set import TrainingSet
