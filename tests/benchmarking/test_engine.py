@@ -230,6 +230,7 @@ def test_errors_are_in_the_papers_unit(home, monkeypatch):
     [
         ("broken", "failed", "RuntimeError: broken on purpose"),
         ("picky", "not-applicable", "too many rows"),
+        ("greedy", "not-applicable", "not enough memory"),
         ("senseless", "failed", "ValueError: predictions that are not finite"),
     ],
 )

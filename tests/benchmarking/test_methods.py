@@ -69,9 +69,10 @@ def test_sizes_and_net_are_the_papers():
     assert net.early_stopping
 
 
-def test_gaussian_process_is_for_small_sets():
-    with pytest.raises(NotApplicableError, match="3000"):
-        _peers.gaussian_process("regression", np.zeros((3001, 1)), np.zeros(3001), 0)
+@pytest.mark.parametrize(("run", "most"), [("gaussian_process", 3000), ("svm_laplacian", 10000)])
+def test_some_are_for_small_sets(run, most):
+    with pytest.raises(NotApplicableError, match=str(most)):
+        getattr(_peers, run)("regression", np.zeros((most + 1, 1)), np.zeros(most + 1), 0)
 
 
 def test_tuning_sees_the_seed():

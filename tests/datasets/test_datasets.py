@@ -31,7 +31,7 @@ def test_entries_are_complete(name):
 
 
 def test_unknown_names_are_answered_with_near_ones():
-    with pytest.raises(KeyError, match="Did you mean 'abalone'"):
+    with pytest.raises(ValueError, match="Did you mean 'abalone'"):
         datasets.describe("abalon")
     with pytest.raises(ValueError, match="task='clustering' must be one of"):
         datasets.names("clustering")

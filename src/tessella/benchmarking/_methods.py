@@ -157,5 +157,8 @@ def find_method(name: str) -> Method:
     try:
         getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"The method {name!r} cannot be loaded: {error}.") from error
+        raise ValueError(
+            f"The method {name!r} cannot be loaded: {error}. Its module has to be importable; "
+            "PYTHONPATH can name its folder."
+        ) from error
     return Method(name, function, name)

@@ -20,6 +20,7 @@ from tessella.benchmarking._tuning import Stopwatch, grid_search
 _STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _WIDTHS = (0.01, 0.1, 1.0, 10.0)  # gamma times the number of features, which are standardised
 _GP_MOST_ROWS = 3000
+_MATRIX_MOST_ROWS = 10_000  # SVC wants the matrix of such a kernel whole, and copies it
 _CACHE_MB = 500
 
 
@@ -45,6 +46,8 @@ def svm_rbf(task: str, X: Any, y: Any, seed: int) -> Fitted:
 
 def svm_laplacian(task: str, X: Any, y: Any, seed: int) -> Fitted:
     """A machine with the kernel exp(-gamma |x - z|₁): C and width by cross-validation."""
+    if len(y) > _MATRIX_MOST_ROWS:
+        raise NotApplicableError(f"a whole kernel matrix for more than {_MATRIX_MOST_ROWS} rows")
     kernels = [partial(laplacian_kernel, gamma=width / X.shape[1]) for width in _WIDTHS]
     return _machine(task, {"kernel": kernels}, X, y, seed)
 

@@ -62,6 +62,8 @@ def measure(request: dict[str, Any], answer: TextIO) -> Record:
         return _measured(cell, data, run, answer)
     except NotApplicableError as reason:
         return {"status": NOT_APPLICABLE, "error": str(reason)}
+    except MemoryError as error:
+        return {"status": NOT_APPLICABLE, "error": f"not enough memory {error}".strip()}
     except Exception as error:
         return {"status": FAILED, "error": f"{type(error).__name__}: {error}"}
 

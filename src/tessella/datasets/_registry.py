@@ -416,7 +416,7 @@ def describe(name: str) -> DatasetInfo:
     'at least 9 rings, mature, is class 1'
     """
     if name not in REGISTRY:
-        raise KeyError(f"{name!r} is not a data set of the registry.{suggestion(name, REGISTRY)}")
+        raise ValueError(f"{name!r} is not a data set of the registry.{suggestion(name, REGISTRY)}")
     return REGISTRY[name]
 
 
