@@ -11,6 +11,7 @@ from tessella.benchmarking._cells import PROTOCOL
 from tessella.benchmarking._document import Heading, Paragraph, Table, with_deviation
 from tessella.benchmarking._paper import paper
 from tessella.benchmarking._pictures import not_told_apart
+from tessella.benchmarking._report import _comparable
 from tessella.benchmarking._statistics import improvement, rank
 from tessella.benchmarking._write import markdown, standalone_html
 from tessella.datasets import describe
@@ -215,3 +216,20 @@ def test_formats_escape_what_they_must():
 )
 def test_numbers(mean, deviation, text):
     assert with_deviation(mean, deviation) == text
+
+
+def test_comparisons_are_over_the_largest_part_without_a_gap():
+    ours = {
+        "one": {"tkl": 1.0, "rf": 1.0, "nn": None},
+        "two": {"tkl": 1.0, "rf": 2.0, "nn": 3.0},
+        "three": {"tkl": 1.0, "rf": 1.0},
+        "four": {"rf": 1.0, "nn": 1.0},
+    }
+    found = _comparable(ours, ["tkl", "rf", "nn"])
+    assert {name: list(row) for name, row in found.items()} == {
+        "one": ["tkl", "rf", "nn"],
+        "two": ["tkl", "rf", "nn"],
+    }
+    ours["five"] = ours["three"]
+    assert list(_comparable(ours, ["tkl", "rf", "nn"])) == ["one", "two", "three", "five"]
+    assert _comparable(ours, ["svm"]) == {}

@@ -234,7 +234,7 @@ def _ranks(table: dict[str, Any], titles: dict[str, str]) -> list[Block]:
         return []
     pairs = zip(ranks["methods"], ranks["mean"], strict=True)
     rows = [[titles[name], f"{mean:.2f}"] for name, mean in pairs]
-    text = f"Ranks over {_sets(ranks['sets'])}, 1 is best; N/A is last."
+    text = f"Ranks over {_sets(ranks['sets'])}, where all these are measured; N/A is last."
     if ranks["friedman_p"] is not None:
         text += f" Friedman's test: p = {ranks['friedman_p']:.2g}."
     if ranks["critical_difference"] is not None:
@@ -243,9 +243,7 @@ def _ranks(table: dict[str, Any], titles: dict[str, str]) -> list[Block]:
             "(Nemenyi's test, 5 %)."
         )
     if ranks["not_ranked"]:
-        text += (
-            f" Not ranked, not complete: {', '.join(titles[name] for name in ranks['not_ranked'])}."
-        )
+        text += f" Not ranked: {', '.join(titles[name] for name in ranks['not_ranked'])}."
     return [Heading(3, "Mean rank"), Paragraph(text), Table(["method", "mean rank"], rows)]
 
 

@@ -150,10 +150,27 @@ def _settled(row: dict[str, Any]) -> dict[str, float | None]:
 
 
 def _comparable(ours: Scores, methods: Sequence[str]) -> Scores:
-    """The sets on which the first method is settled, with the methods settled on all of them."""
-    rows = {name: row for name, row in ours.items() if methods and methods[0] in row}
-    kept = [method for method in methods if all(method in row for row in rows.values())]
-    return {name: {method: row[method] for method in kept} for name, row in rows.items()}
+    """The largest part of the table without a gap: sets, and methods settled on all of them.
+
+    The first method is always among them.
+    """
+    best: Scores = {}
+    for anchor in ours.values():
+        kept = [method for method in methods if method in anchor]
+        if kept[:1] != list(methods[:1]):
+            continue
+        rows = {
+            name: {method: row[method] for method in kept}
+            for name, row in ours.items()
+            if all(method in row for method in kept)
+        }
+        if _cells_of(rows) > _cells_of(best):
+            best = rows
+    return best
+
+
+def _cells_of(rows: Scores) -> int:
+    return sum(map(len, rows.values()))
 
 
 def _improvements(task: str, ours: Scores, methods: Sequence[Method]) -> dict[str, Any]:
