@@ -15,6 +15,7 @@ GOOD = {
     "learned_gap": 0.005,
     "learned_n_svm": 2,
     "learned_as_low": 0.2,
+    "simple_gap": 0.009,
     "simple_n_svm": 90,
     "speed_up": 20.0,
     "easy_seconds": 0.3,
@@ -28,6 +29,7 @@ GOOD = {
     [
         ({}, "ok"),
         ({"learned_gap": 0.02}, "missed: gap not reached"),
+        ({"simple_gap": 0.7}, "missed: SimpleMKL did not reach the gap"),
         ({"speed_up": 4.0}, "missed: below 5 times SimpleMKL"),
         ({"learned_n_svm": 90}, "missed: no fewer SVMs"),
         ({"learned_as_low": 0.5}, "missed: EasyMKL has its value sooner"),

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from reference.programs import multiple_kernel_value
 from reference.svm import assert_feasible, primal_value
-from reference.weights import TASKS, block_matrices, problem_of
+from reference.weights import TASKS, block_matrices, machines_of, problem_of, rows_of
 
-from tessella.multiple_kernels import _learned
+from tessella.multiple_kernels import KernelDictionary, _learned
+from tessella.multiple_kernels._bound import BoundDictionary
 from tessella.multiple_kernels._fixed import given
 from tessella.multiple_kernels._learned import learned
 from tessella.multiple_kernels._problem import WeightsProblem
@@ -89,6 +90,18 @@ def test_simple_and_learned_agree(task):
     assert fast.bound <= slow.value
     assert slow.value == pytest.approx(fast.value, rel=1e-3)
     assert fast.n_svm < 0.3 * slow.n_svm
+
+
+def test_simplemkl_does_not_jam_at_weights_of_rounding():
+    """Columns that repeat each other: their kernels reach zero together, but for rounding."""
+    X, signal = rows_of(120)
+    X = np.column_stack([X, 3.0 * X[:, 0], X[:, 1] + 1e-9 * X[:, 2]])
+    fitted = KernelDictionary.standard().fit(X)
+    machines = machines_of("classification", signal, 10.0)
+    problem = WeightsProblem(BoundDictionary(fitted, X, machines, 1))
+    result = simple(problem, tol=1e-2)
+    assert result.status is SolverStatus.OPTIMAL
+    assert result.value == pytest.approx(learned(problem, tol=1e-5).value, rel=1e-2)
 
 
 @pytest.mark.parametrize("C", [0.1, 100.0])
