@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tessella.backend import limit_blas, require_memory
 from tessella.estimators._callbacks import CallbackSupport, run_with_callbacks
@@ -24,7 +24,7 @@ from tessella.estimators._checks import (
     require_count,
     require_positive,
     shortfall,
-    with_remedy,
+    validated,
 )
 from tessella.estimators._early_stopping import HeldOut, ScoreMonitor, hold_out
 from tessella.estimators._fitting import Given, Outcome, Watchers
@@ -108,16 +108,7 @@ class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, Any, FloatArray]:
         """The data, checked before anything is done with it."""
-        try:
-            X, y = validate_data(
-                self, X, y, dtype=np.float64, order="C", ensure_min_samples=2, **self._y_checks()
-            )
-        except ValueError as error:
-            raise with_remedy(error) from error
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weight.any():  # older versions of scikit-learn let it pass
-            raise ValueError("sample_weight must have at least one non-zero weight.")
-        return X, y, weight
+        return validated(self, X, y, sample_weight, **self._y_checks())
 
     def _y_checks(self) -> dict[str, Any]:
         return {}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from tessella.estimators._checkpoint import FINISHED
 from tessella.estimators._fitting import Outcome
@@ -29,7 +30,23 @@ def require_count(name: str, value: Any, *, least: int = 0) -> None:
         raise ValueError(f"{name}={value!r} must be a whole number >= {least}.")
 
 
-def with_remedy(error: ValueError) -> ValueError:
+def validated(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, **checks: Any
+) -> tuple[FloatArray, Any, FloatArray]:
+    """The data of a fit and its weights, checked before anything is done with it."""
+    try:
+        X, y = validate_data(
+            estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2, **checks
+        )
+    except ValueError as error:
+        raise _with_remedy(error) from error
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():  # older versions of scikit-learn let it pass
+        raise ValueError("sample_weight must have at least one non-zero weight.")
+    return X, y, weight
+
+
+def _with_remedy(error: ValueError) -> ValueError:
     """scikit-learn's complaint about the data, with what to do about it."""
     text = str(error)
     if "could not convert string" in text:

@@ -7,19 +7,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from tessella.estimators._base import BaseLearnedKernel
 from tessella.estimators._checks import fit_box
 from tessella.estimators._fitting import Given, Outcome, Watchers
-from tessella.estimators._machines import Machines, class_pairs, one_vs_rest_scores, winners
+from tessella.estimators._machines import Machines, class_pairs
+from tessella.estimators._one_vs_one import OneVsOneMixin, class_multipliers, encode_labels
 from tessella.estimators._separate import learn_separately
 from tessella.estimators._training_set import TrainingSet
 
 FloatArray = NDArray[np.float64]
 
 
-class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc]
+class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # type: ignore[misc]
     """Support vector classification that learns its kernel, with a certificate.
 
     Finds the kernel of a convex family and the support vector machine on it together, and proves
@@ -226,24 +226,17 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
 
     def _check_params(self) -> None:
         super()._check_params()
-        for name, known in (
-            ("multi_class", ("shared", "separate")),
-            ("decision_function_shape", ("ovr", "ovo")),
-        ):
-            value = getattr(self, name)
-            if value not in known:
-                raise ValueError(f"{name}={value!r} is unknown; use {known[0]!r} or {known[1]!r}.")
-        self._check_ties()
-
-    def _check_ties(self) -> None:
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError("break_ties=True needs decision_function_shape='ovr'.")
+        if self.multi_class not in ("shared", "separate"):
+            raise ValueError(
+                f"multi_class={self.multi_class!r} is unknown; use 'shared' or 'separate'."
+            )
+        self._check_votes()
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> Outcome:
         X, y, weight = self._validated(X, y, sample_weight)
-        classes, codes = _encode_labels(y, weight)
+        classes, codes = encode_labels(y, weight)
         weight, held_out = self._hold_out(X, y, weight, stratify=True)
-        weight = weight * _class_multipliers(self.class_weight, classes, codes, weight)
+        weight = weight * class_multipliers(self.class_weight, classes, codes, weight)
         rows = TrainingSet.build(X, codes, weight)
         self.classes_ = classes
         pairs, given = class_pairs(len(classes)), Given(len(X), held_out=held_out)
@@ -260,93 +253,3 @@ class LearnedKernelSVC(ClassifierMixin, BaseLearnedKernel):  # type: ignore[misc
             own = w != 0.0
             scores[:, k] = kernel.scores(X, self.support_vectors_[own], w[own], n_jobs=self.n_jobs)
         return scores
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Scores of each row, in the shapes of :class:`sklearn.svm.SVC`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the units of the training data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-            With two classes, positive for ``classes_[1]``. With more and
-            ``decision_function_shape="ovr"``, a score for each class: the number of pairs it
-            wins, and less than a third of a vote for the sum of its scores. With "ovo", the score
-            of each pair of classes i < j, positive for i.
-        """
-        scores = self._scores(X)
-        n_classes = len(self.classes_)
-        if n_classes == 2:
-            return scores[:, 0]
-        if self.decision_function_shape == "ovo":
-            return scores
-        return one_vs_rest_scores(scores, class_pairs(n_classes), n_classes)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label of each row: the class that wins most pairs, of several the first.
-
-        With ``break_ties=True``, the class with the largest ``decision_function``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the units of the training data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        scores, n_classes = self._scores(X), len(self.classes_)
-        pairs = class_pairs(n_classes)
-        if self.break_ties and n_classes > 2:
-            self._check_ties()
-            winner = one_vs_rest_scores(scores, pairs, n_classes).argmax(axis=1)
-        else:
-            winner = winners(scores, pairs, n_classes)
-        labels: NDArray[Any] = self.classes_[winner]
-        return labels
-
-
-def _encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], FloatArray]:
-    """The classes, and the number of its class for each sample."""
-    check_classification_targets(y)
-    # Rows of weight zero are absent: a class that only they have does not exist.
-    present = weight > 0
-    classes, numbers = np.unique(y[present], return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"Classification needs two classes and the training data has one class only: "
-            f"{classes.tolist()[0]!r}."
-        )
-    codes = np.zeros(len(y))
-    codes[present] = numbers
-    return classes, codes
-
-
-def _class_multipliers(
-    class_weight: Any, classes: NDArray[Any], codes: FloatArray, weight: FloatArray
-) -> FloatArray:
-    """Factor of each sample's weight from `class_weight`."""
-    if class_weight is None:
-        return np.ones_like(weight)
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        # By total weight, not by count: a weight of k has to act like k copies.
-        totals = [float(weight[codes == k].sum()) for k in range(len(classes))]
-        factors = [sum(totals) / (len(totals) * total) for total in totals]
-    elif isinstance(class_weight, dict):
-        unknown = set(class_weight) - set(classes.tolist())
-        if unknown:
-            raise ValueError(
-                f"class_weight names {sorted(map(str, unknown))}, which are not among the classes "
-                f"{classes.tolist()}."
-            )
-        factors = [float(class_weight.get(label, 1.0)) for label in classes.tolist()]
-        if min(factors) <= 0:
-            raise ValueError(f"class_weight={class_weight!r} must hold positive numbers.")
-    else:
-        raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict.")
-    multipliers: FloatArray = np.array(factors)[codes.astype(np.intp)]
-    return multipliers

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tessella.backend import limit_blas
 from tessella.estimators._base import all_or_nothing
-from tessella.estimators._checks import fit_box, require_count, require_positive, with_remedy
+from tessella.estimators._checks import fit_box, require_count, require_positive, validated
 from tessella.estimators._machines import Machines
 from tessella.estimators._training_set import TrainingSet
 from tessella.multiple_kernels._bound import BoundDictionary, require_dictionary_memory
@@ -105,16 +105,7 @@ class BaseMultipleKernel(BaseEstimator):  # type: ignore[misc]
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, Any, FloatArray]:
         """The data, checked before anything is done with it."""
-        try:
-            X, y = validate_data(
-                self, X, y, dtype=np.float64, order="C", ensure_min_samples=2, **self._y_checks()
-            )
-        except ValueError as error:
-            raise with_remedy(error) from error
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weight.any():  # older versions of scikit-learn let it pass
-            raise ValueError("sample_weight must have at least one non-zero weight.")
-        return X, y, weight
+        return validated(self, X, y, sample_weight, **self._y_checks())
 
     def _y_checks(self) -> dict[str, Any]:
         return {}

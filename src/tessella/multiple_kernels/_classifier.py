@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from tessella.estimators._classifier import _class_multipliers, _encode_labels
-from tessella.estimators._machines import Machines, class_pairs, one_vs_rest_scores, winners
+from tessella.estimators._machines import Machines, class_pairs
+from tessella.estimators._one_vs_one import OneVsOneMixin, class_multipliers, encode_labels
 from tessella.estimators._training_set import TrainingSet
 from tessella.multiple_kernels._base import BaseMultipleKernel, Task
 from tessella.multiple_kernels._dictionary import FittedDictionary
@@ -19,7 +19,7 @@ from tessella.multiple_kernels._performance import accuracies
 FloatArray = NDArray[np.float64]
 
 
-class MultipleKernelSVC(ClassifierMixin, BaseMultipleKernel):  # type: ignore[misc]
+class MultipleKernelSVC(ClassifierMixin, OneVsOneMixin, BaseMultipleKernel):  # type: ignore[misc]
     """Support vector classification with a weighted sum of kernels from a dictionary.
 
     Finds weights μ ≥ 0 with sum 1 and the machine with the kernel ``Σ μ_i k_i``: together, with a
@@ -178,20 +178,11 @@ class MultipleKernelSVC(ClassifierMixin, BaseMultipleKernel):  # type: ignore[mi
 
     def _check_params(self) -> None:
         super()._check_params()
-        if self.decision_function_shape not in ("ovr", "ovo"):
-            raise ValueError(
-                f"decision_function_shape={self.decision_function_shape!r} is unknown; use 'ovr' "
-                "or 'ovo'."
-            )
-        self._check_ties()
-
-    def _check_ties(self) -> None:
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError("break_ties=True needs decision_function_shape='ovr'.")
+        self._check_votes()
 
     def _task(self, X: FloatArray, y: Any, weight: FloatArray) -> Task:
-        classes, codes = _encode_labels(y, weight)
-        weight = weight * _class_multipliers(self.class_weight, classes, codes, weight)
+        classes, codes = encode_labels(y, weight)
+        weight = weight * class_multipliers(self.class_weight, classes, codes, weight)
         rows = TrainingSet.build(X, codes, weight)
         self.classes_ = classes
         pairs = class_pairs(len(classes))
@@ -206,50 +197,3 @@ class MultipleKernelSVC(ClassifierMixin, BaseMultipleKernel):  # type: ignore[mi
         return weights_of_scores(
             accuracies(dictionary, rows.X, rows.y, self.C * rows.weight, rows.weight)
         )
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Scores of each row, in the shapes of :class:`sklearn.svm.SVC`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the units of the training data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-            With two classes, positive for ``classes_[1]``. With more and
-            ``decision_function_shape="ovr"``, a score for each class: the number of pairs it
-            wins, and less than a third of a vote for the sum of its scores. With "ovo", the score
-            of each pair of classes i < j, positive for i.
-        """
-        scores, n_classes = self._scores(X), len(self.classes_)
-        if n_classes == 2:
-            return scores[:, 0]
-        if self.decision_function_shape == "ovo":
-            return scores
-        return one_vs_rest_scores(scores, class_pairs(n_classes), n_classes)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label of each row: the class that wins most pairs, of several the first.
-
-        With ``break_ties=True``, the class with the largest ``decision_function``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the units of the training data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        scores, n_classes = self._scores(X), len(self.classes_)
-        pairs = class_pairs(n_classes)
-        if self.break_ties and n_classes > 2:
-            self._check_ties()
-            winner = one_vs_rest_scores(scores, pairs, n_classes).argmax(axis=1)
-        else:
-            winner = winners(scores, pairs, n_classes)
-        labels: NDArray[Any] = self.classes_[winner]
-        return labels
