@@ -18,6 +18,7 @@ def write_all(results: Path, output: Path) -> None:
         "fits": lambda: fits(read(results, "speed")),
         "convergence": lambda: convergence(read(results, "convergence")),
         "tuning": lambda: tuning(read(results, "tuning")),
+        "classes": lambda: several_classes(read(results, "several-classes")),
         "grid": lambda: default_grid(read(results, "tuning-grid")),
         "balance": lambda: balance(read(results, "balance")),
         "sdp": lambda: semidefinite(read(results, "sdp")),
@@ -117,6 +118,27 @@ def tuning(result: Json) -> str:
     ]
     head = ("set", "rows", "search", "fits", "s", "times faster", "C, delta", "score", "verdict")
     return table(head, rows, "-r-rrr-r-") + _machine(result)
+
+
+def several_classes(result: Json) -> str:
+    """One kernel for all pairs of classes, one for each, and SVC."""
+    rows = []
+    for record in result["results"]:
+        splits = record["splits"]
+        mean = {key: sum(c[key] for c in splits) / len(splits) for key in ("accuracy", "seconds")}
+        gaps = [cell["gap"] for cell in splits if cell["gap"] is not None]
+        rows.append(
+            (
+                record["name"],
+                record["method"],
+                str(len(splits)),
+                f"{mean['accuracy']:.3f}",
+                number(mean["seconds"]),
+                number(max(gaps)) if gaps else "–",
+            )
+        )
+    head = ("set", "method", "splits", "test accuracy", "fit, s", "largest gap")
+    return table(head, rows, "--rrrr") + _machine(result)
 
 
 def default_grid(result: Json) -> str:
