@@ -34,7 +34,9 @@ def make_dual(request):
 def test_value_for_any_size_of_the_box(make_dual, C, warm):
     K, dual = nearly_linear()[0], make_dual(C)
     start = solve_dual(K, dual, max_iter=500).w if warm else np.zeros(dual.size)
-    w = dual.feasible(interior_point(K, dual, start, 1e-8))
+    found, n_steps = interior_point(K, dual, start, 1e-8)
+    assert 0 < n_steps <= 40
+    w = dual.feasible(found)
     attained = dual.kappa(w) - 0.5 * w @ K @ w
     assert attained == pytest.approx(svm_primal_value(K, dual), rel=2e-5)
 
@@ -67,7 +69,9 @@ def test_single_precision_and_rows_on_demand(make_dual):
 
 def test_deadline_in_the_past_takes_one_step_at_most(make_dual):
     K, dual = nearly_linear()[0], make_dual(1e4)
-    early = interior_point(K, dual, np.zeros(dual.size), 1e-12, deadline=time.monotonic() - 1.0)
-    late = interior_point(K, dual, np.zeros(dual.size), 1e-12)
+    start, past = np.zeros(dual.size), time.monotonic() - 1.0
+    early, n_steps = interior_point(K, dual, start, 1e-12, deadline=past)
+    late, _ = interior_point(K, dual, start, 1e-12)
+    assert n_steps == 1
     values = [dual.kappa(v) - 0.5 * v @ K @ v for v in map(dual.feasible, (early, late))]
     assert values[0] < values[1]

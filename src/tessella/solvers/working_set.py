@@ -65,8 +65,10 @@ def working_set(
     few that do not. Each round (1) solves the SVM for the current P on all samples, warm, which
     tells who is free; (2) solves the saddle point over P and the free and nearly free samples
     together by the interior point method of :func:`joint`, the others held at their bounds.
-    The first P comes from the joint method on a small random sample whose C is raised to keep
-    the weight of the loss. Typically two to four SVM solves to a gap of 1e-6.
+    The first P comes from that method on a small sample, stratified by machine and class, whose C
+    is raised to keep the weight of the loss. Samples that an SVM has moved although the round
+    held them move from then on; so do, as long as they are few, all support vectors seen so far.
+    Typically two to four SVM solves to a gap of 1e-6.
 
     Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - (n_P/2) λ_max(D(w))``. Stops
     when the certified relative gap between the two, computed by `problem`, is at most `tol`.

@@ -267,10 +267,12 @@ class _Alternation:
             matrix = K.astype(np.float64, copy=False)
         with limit_blas(threads, m):
             exactness = max(1e-9, 0.1**self._rescues * self._limits.tol)
-            found = interior_point(matrix, self._problem, self._w, exactness, self._limits.deadline)
+            found, n_steps = interior_point(
+                matrix, self._problem, self._w, exactness, self._limits.deadline
+            )
         if found is not None:
             self._w = self._problem.feasible(found)
-        self._n_newton += STEPS
+        self._n_newton += n_steps
         self._paid_for = (self._n_iter, self._n_newton)
 
     def _newton_cost(self) -> int:

@@ -34,7 +34,7 @@ def interior_point(
     w: FloatArray,
     tol: float,
     deadline: float | None = None,
-) -> FloatArray | None:
+) -> tuple[FloatArray | None, int]:
     """A dual vector whose complementarity is about `tol` of the value, or None if rounding forbids.
 
     Parameters
@@ -52,24 +52,25 @@ def interior_point(
 
     Returns
     -------
-    ndarray of shape (m,) or None
+    w : ndarray of shape (m,) or None
         With halves on their way to a border put there; not balanced yet.
+    n_steps : int
+        Newton steps taken, each with a Cholesky factorisation.
 
     Notes
     -----
     Costs some twenty times m³/3 flops, and holds one more matrix of the size of K.
     """
     method = _Method(K, dual, w)
-    best, answer = np.inf, None
-    for _ in range(_MAX_STEPS):
-        if not method.advance():
-            break
+    best, answer, n_steps = np.inf, None, 0
+    while n_steps < _MAX_STEPS and method.advance():
+        n_steps += 1
         if method.merit < best:
             best, answer = method.merit, method.settled()
         late = deadline is not None and time.monotonic() >= deadline
         if best <= tol or method.merit > 1e3 * best or late:
             break
-    return answer
+    return answer, n_steps
 
 
 @dataclass
