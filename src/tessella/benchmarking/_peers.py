@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 from tessella.benchmarking._methods import CLASSIFICATION, Fitted, NotApplicableError
-from tessella.benchmarking._tuning import Stopwatch, grid_search
+from tessella.benchmarking._tuning import Stopwatch, grid_search, tube
 
 _STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _WIDTHS = (0.01, 0.1, 1.0, 10.0)  # gamma times the number of features, which are standardised
@@ -66,7 +66,7 @@ def gaussian_process(task: str, X: Any, y: Any, seed: int) -> Fitted:
 
 def _machine(task: str, widths: dict[str, Any], X: Any, y: Any, seed: int) -> Fitted:
     classify = task == CLASSIFICATION
-    machine = SVC(cache_size=_CACHE_MB) if classify else SVR(epsilon=0.1, cache_size=_CACHE_MB)
+    machine = SVC(cache_size=_CACHE_MB) if classify else SVR(epsilon=tube(y), cache_size=_CACHE_MB)
     step = "svc" if classify else "svr"
     prefix = f"{step}__" if classify else f"regressor__{step}__"
     grid = {f"{prefix}{name}": values for name, values in ({"C": _STRENGTHS} | widths).items()}
