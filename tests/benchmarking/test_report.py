@@ -233,3 +233,25 @@ def test_comparisons_are_over_the_largest_part_without_a_gap():
     ours["five"] = ours["three"]
     assert list(_comparable(ours, ["tkl", "rf", "nn"])) == ["one", "two", "three", "five"]
     assert _comparable(ours, ["svm"]) == {}
+
+
+def test_ranks_among_the_papers_methods(store):
+    def put(dataset, method, score):
+        for split in range(3):
+            record = store.read(Cell("boston", "tkl", split))
+            record |= {"dataset": dataset, "method": method, "score": score}
+            store.write(Cell(dataset, method, split), record)
+
+    for method, accuracy, error in (("tkl", 90.0, 3.0), ("xgboost", 80.0, 2.0), ("rf", 70.0, 1.0)):
+        put("fourclass", method, accuracy)
+        put("airfoil", method, error)
+        put("cpusmall", method, error)  # not in the paper's table
+    put("fourclass", "svm-rbf", 99.0)  # not in the paper
+    found = gather(stored_plan(store, splits=3), store)["among_the_papers"]
+    # Boston: 1, 2 and, N/A, 3; FourClass: 1, 2, 3; Airfoil: 3, 2, 1.
+    assert sorted(found["both"]["sets"]) == ["airfoil", "boston", "fourclass"]
+    assert dict(zip(found["both"]["methods"], found["both"]["mean"], strict=True)) == {
+        **{"tkl": pytest.approx(5 / 3), "xgboost": 2.0, "rf": pytest.approx(7 / 3)},
+    }
+    assert found["classification"]["methods"] == ["tkl", "xgboost", "rf"]
+    assert found["regression"]["mean"] == [2.0, 2.0, 2.0]

@@ -81,6 +81,7 @@ def document(report: dict[str, Any], pictures: Iterable[str] = ()) -> list[Block
     ]
     for task, table in report["tables"].items():
         blocks += _section(task, table, report, set(pictures))
+    blocks += _among_the_papers(report)
     blocks += _circumstances(report)
     return blocks
 
@@ -247,6 +248,28 @@ def _ranks(table: dict[str, Any], titles: dict[str, str]) -> list[Block]:
     if ranks["not_ranked"]:
         text += f" Not ranked: {', '.join(titles[name] for name in ranks['not_ranked'])}."
     return [Heading(3, "Mean rank"), Paragraph(text), Table(["method", "mean rank"], rows)]
+
+
+def _among_the_papers(report: dict[str, Any]) -> list[Block]:
+    """Mean ranks of the paper's methods alone, task by task and together."""
+    found = {key: ranks for key, ranks in report["among_the_papers"].items() if ranks}
+    if "both" not in found:
+        return []
+    means = {key: dict(zip(r["methods"], r["mean"], strict=True)) for key, r in found.items()}
+    rows = [
+        [
+            report["methods"][name]["title"],
+            *(f"{ranks[name]:.2f}" if name in ranks else NOTHING for ranks in means.values()),
+        ]
+        for name in found["both"]["methods"]
+    ]
+    header = [f"{key}: {_sets(ranks['sets'])}" for key, ranks in found.items()]
+    text = "Mean ranks of the paper's methods alone, on the paper's data sets."
+    return [
+        Heading(2, "The paper's methods among themselves"),
+        Paragraph(text),
+        Table(["method", *header], rows),
+    ]
 
 
 def _seconds(table: dict[str, Any], shown: dict[str, str]) -> Table:

@@ -49,6 +49,7 @@ def gather(plan: Plan, store: CellStore) -> dict[str, Any]:
         "paper": {key: paper()[key] for key in ("source", "machine")},
         "methods": {m.name: {"title": m.title, "paper": m.paper} for m in plan.methods},
         "tables": tables,
+        "among_the_papers": _among_the_papers(tables, plan.methods),
         "measured_with": _circumstances(records),
     }
 
@@ -206,9 +207,40 @@ def _improvements(task: str, ours: Scores, methods: Sequence[Method]) -> dict[st
 
 def _ranks(task: str, ours: Scores, methods: Sequence[str]) -> dict[str, Any] | None:
     """Ranks of the methods that can be compared; None without two of them."""
-    rows = _comparable(ours, methods)
+    return _ranks_by_loss(_losses(task, ours), methods)
+
+
+def _losses(task: str, ours: Scores) -> Scores:
+    """Scores of which the smaller is the better."""
+    sign = -1.0 if task == CLASSIFICATION else 1.0
+    return {
+        name: {method: None if mean is None else sign * mean for method, mean in row.items()}
+        for name, row in ours.items()
+    }
+
+
+def _among_the_papers(
+    tables: dict[str, Any], methods: Sequence[Method]
+) -> dict[str, dict[str, Any] | None]:
+    """Ranks of the paper's methods alone on the paper's sets: each task, and both together."""
+    names = [method.name for method in methods if method.paper]
+    losses = {
+        task: _losses(task, {row["name"]: _settled(row) for row in _of_paper(task, table["rows"])})
+        for task, table in tables.items()
+    }
+    ranks = {task: _ranks_by_loss(part, names) for task, part in losses.items()}
+    together = {name: row for part in losses.values() for name, row in part.items()}
+    return ranks | {"both": _ranks_by_loss(together, names)}
+
+
+def _of_paper(task: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if row["name"] in paper()[task]["rows"]]
+
+
+def _ranks_by_loss(losses: Scores, methods: Sequence[str]) -> dict[str, Any] | None:
+    rows = _comparable(losses, methods)
     ranked = list(next(iter(rows.values()), {}))
-    ranks: Ranks | None = rank(rows, ranked, larger_is_better=task == CLASSIFICATION)
+    ranks: Ranks | None = rank(rows, ranked, larger_is_better=False)
     if ranks is None:
         return None
     return {
