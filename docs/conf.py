@@ -97,6 +97,7 @@ html_sidebars = {
         "extending",
         "paper-to-code",
         "quickstart",
+        "reproducibility",
         "why",
     )
 }

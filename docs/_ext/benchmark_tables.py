@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 Json = dict[str, Any]
@@ -22,12 +23,16 @@ def write_all(results: Path, output: Path) -> None:
         "grid": lambda: default_grid(read(results, "tuning-grid")),
         "balance": lambda: balance(read(results, "balance")),
         "sdp": lambda: semidefinite(read(results, "sdp")),
+        "protocol": lambda: protocol(read(results, "protocol")),
     }
     for name, make in makers.items():
-        text, path = make(), output / f"{name}.md"
-        # A file that did not change must not look new, or Sphinx reads its page again.
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
+        write_changed(output / f"{name}.md", make())
+
+
+def write_changed(path: Path, text: str) -> None:
+    """A file that did not change must not look new, or Sphinx reads its page again."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
 
 
 def read(results: Path, name: str) -> Json:
@@ -188,6 +193,22 @@ def semidefinite(result: Json) -> str:
     ]
     head = ("set", "rows", "SDP (s)", "Frank-Wolfe (s)", "auto (s)", "gap of auto", "times faster")
     return table(head, rows, "-rrrrrr") + _machine(result)
+
+
+def protocol(result: Json) -> str:
+    """Test errors of each reading of the paper's protocol."""
+    rows = []
+    for record in result["results"]:
+        errors = sorted(record["errors"])
+        mean, middle = sum(errors) / len(errors), median(errors)
+        spread = (sum((e - mean) ** 2 for e in errors) / (len(errors) - 1)) ** 0.5
+        cells = (
+            f"{mean:.2f} ± {spread:.2f}",
+            *(f"{e:.2f}" for e in (middle, errors[0], errors[-1])),
+        )
+        rows.append((record["variant"], str(len(errors)), *cells))
+    head = ("variant", "divisions", "test error (MSE)", "median", "smallest", "largest")
+    return table(head, rows, "-rrrrr") + _machine(result)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:

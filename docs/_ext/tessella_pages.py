@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import benchmark_tables
+import claims
 
 _ATTRIBUTE_IN_SHAPE = re.compile(r"(?<=\w)_(?=[,)])")
 
@@ -59,7 +60,9 @@ def _readable(_app: Any, _what: str, _name: str, _obj: Any, _opts: Any, lines: l
 
 
 def _generate(_: Any) -> None:
-    benchmark_tables.write_all(_DOCS.parent / "benchmarks" / "results", _DOCS / "_generated")
+    benchmarks = _DOCS.parent / "benchmarks"
+    benchmark_tables.write_all(benchmarks / "results", _DOCS / "_generated")
+    benchmark_tables.write_changed(_DOCS / "_generated/claims.md", claims.claims(benchmarks))
 
 
 def setup(app: Any) -> dict[str, Any]:
