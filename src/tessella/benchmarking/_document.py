@@ -68,7 +68,7 @@ def document(report: dict[str, Any], pictures: Iterable[str] = ()) -> list[Block
     report : dict
         As :func:`gather` gives it.
     pictures : iterable of str
-        Keys of the pictures that there are: ``<task>-ranks`` and ``<task>-scores``.
+        Keys of the pictures that there are: ``overview``, ``<task>-ranks``, ``<task>-scores``.
 
     Returns
     -------
@@ -79,8 +79,11 @@ def document(report: dict[str, Any], pictures: Iterable[str] = ()) -> list[Block
         Heading(1, "Tessella beside the paper and other methods"),
         Paragraph(_PROTOCOL.format(splits=report["splits"], dash=NOTHING)),
     ]
+    there = set(pictures)
+    if "overview" in there:
+        blocks.append(Picture("overview", "Mean ranks and seconds of the main methods"))
     for task, table in report["tables"].items():
-        blocks += _section(task, table, report, set(pictures))
+        blocks += _section(task, table, report, there)
     blocks += _among_the_papers(report)
     blocks += _circumstances(report)
     return blocks

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from tessella.benchmarking._overview import draw_overview, overview
+
 _BLUE, _GREY, _DARK, _ORANGE = "#0072B2", "#9A9A9A", "#333333", "#D55E00"  # Okabe and Ito's
 _DPI = 150
 _COLUMNS = 4
@@ -26,10 +28,15 @@ def draw(report: dict[str, Any], folder: Path) -> dict[str, Path]:
     Returns
     -------
     dict
-        Files by key: ``<task>-ranks`` with three methods or more, ``<task>-scores``.
+        Files by key: ``overview``, ``<task>-ranks`` with three methods or more,
+        ``<task>-scores``.
     """
     titles = {name: about["title"] for name, about in report["methods"].items()}
     drawn: dict[str, Path] = {}
+    summary = overview(report)
+    if summary is not None:
+        drawn["overview"] = folder / "overview.png"
+        draw_overview(summary, drawn["overview"])
     for task, table in report["tables"].items():
         if table["ranks"] is not None and table["ranks"]["critical_difference"] is not None:
             drawn[f"{task}-ranks"] = folder / f"{task}-ranks.png"
