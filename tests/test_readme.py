@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
@@ -30,3 +31,21 @@ def test_example_output_is_real():
             assert float(number) <= 1e-3
         else:
             assert float(number) == pytest.approx(float(expected_number), rel=0.02)
+
+
+def test_every_certificate_names_a_test_that_exists():
+    section = README.read_text().split("## What is certified")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    named = re.findall(r"\[test\]\((tests/[\w/]+\.py)#(\w+)\)", section)
+    assert len(named) == len(rows) - 2  # the heading, and the row of what is not certified
+    for path, function in named:
+        tree = ast.parse((README.parent / path).read_text())
+        defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        assert function in defined, f"{path}: {function}"
+
+
+def test_links_and_pictures_exist():
+    targets = re.findall(r"\]\(([^)#\s]+)", README.read_text())
+    assert len(targets) > 20
+    for target in targets:
+        assert (README.parent / target).exists(), target

@@ -162,7 +162,8 @@ def balance(result: Json) -> str:
     sets: dict[str, dict[str, float]] = {}
     features: dict[str, int] = {}
     for r in result["results"]:
-        sets.setdefault(r["name"], {})[r["balance"]] = r["score"]
+        value = r["accuracy" if r["task"] == "classification" else "r2"]
+        sets.setdefault(r["name"], {})[r["balance"]] = value
         features[r["name"]] = r["features"]
     rows = []
     for name, scores in sets.items():
