@@ -16,6 +16,7 @@ from sklearn.svm import SVR
 
 from tessella import KernelPathCV, LearnedKernelSVR
 
+plt.style.use("tableau-colorblind10")
 rng = np.random.default_rng(0)
 IDLE = (0, 5, 20)
 N_TRAIN = 300

@@ -16,6 +16,8 @@ from sklearn.model_selection import cross_val_predict
 
 from tessella import LearnedKernelSVC
 
+plt.style.use("tableau-colorblind10")
+
 # Two of thirty measurements, so that there is something to be unsure of.
 X, y = load_breast_cancer(return_X_y=True)
 X = X[:, [1, 8]]  # texture and symmetry
@@ -51,7 +53,9 @@ print(
 # calibrated line stays near the diagonal, the other one is far above it.
 figure, ax = plt.subplots(figsize=(6, 5), layout="constrained")
 squeezed = (scores - scores.min()) / np.ptp(scores)
-for name, values in (("calibrated", unseen), ("scores, squeezed", squeezed)):
-    CalibrationDisplay.from_predictions(y, values, n_bins=8, strategy="quantile", name=name, ax=ax)
+for name, values, marker in (("calibrated", unseen, "s"), ("scores, squeezed", squeezed, "o")):
+    CalibrationDisplay.from_predictions(
+        y, values, n_bins=8, strategy="quantile", name=name, ax=ax, marker=marker
+    )
 ax.set(xlabel="probability given", ylabel="frequency observed")
 plt.show()

@@ -13,6 +13,7 @@ import numpy as np
 
 from tessella import IntegralKernels, LearnedKernelSVR
 
+plt.style.use("tableau-colorblind10")
 rng = np.random.default_rng(0)
 hour = np.sort(np.append(rng.uniform(0, 24, 38), [0.0, 24.0]))
 
@@ -40,14 +41,15 @@ grid = np.linspace(0, 24, 481)
 figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 ax.plot(hour, y, ".", color="0.6", label="data")
 ax.plot(grid, load_of_day(grid), "k--", lw=1, label="truth")
-for name, kernels in {"tessellated": "tessellated", "on the circle": circle}.items():
+families = {"tessellated": ("tessellated", "-."), "on the circle": (circle, "-")}
+for name, (kernels, line) in families.items():
     model = LearnedKernelSVR(C=1.0, kernels=kernels).fit(hour[:, None], y)
     fit = model.predict(grid[:, None])
     error = np.sqrt(np.mean((fit - load_of_day(grid)) ** 2))
     jump = abs(fit[0] - fit[-1])
     print(f"{name:14} error {error:.4f}, jump at midnight {jump:.4f}, gap {model.gap_:.6f}")
-    ax.plot(grid, fit, label=name)
-ax.set(xlabel="hour", ylabel="load", xticks=range(0, 25, 4))
+    ax.plot(grid, fit, line, label=name)
+ax.set(xlabel="hour of the day", ylabel="load", xticks=range(0, 25, 4))
 ax.legend()
 plt.show()
 

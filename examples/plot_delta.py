@@ -21,25 +21,34 @@ height = terrain[170].astype(float)  # one line across the map, 403 points
 place = np.arange(len(height))[:, None]
 train = np.arange(0, len(height), 5)
 test = np.setdiff1d(np.arange(len(height)), train)
-DELTAS = (0.01, 0.1, 0.5, 4.0)
+LINES = {
+    0.01: {"color": "#0072B2"},
+    0.1: {"color": "#E69F00", "ls": "--"},
+    0.5: {"color": "#009E73", "ls": "-."},
+    4.0: {"color": "black", "ls": ":"},
+}
 
 # %%
 # The same C for all. The kernel is that of the middle of the family, P = I, so that only delta
 # changes; then the fit, whose kernel is learned.
 figure, axes = plt.subplots(2, 1, figsize=(7, 7), layout="constrained")
 grid = np.linspace(0, 1, 201)[:, None]
-axes[1].plot(place, height, color="0.75", lw=3, label="terrain")
-for delta in DELTAS:
+axes[1].plot(place, height, color="0.8", lw=5, label="terrain")
+for delta, line in LINES.items():
     kernels = TessellatedKernels(degree=0, delta=delta)
     k = kernels.cross(grid, np.array([[0.6]]), np.eye(2))[:, 0]
-    axes[0].plot(grid, k / k.max(), label=f"delta = {delta:g}")
+    axes[0].plot(grid, k / k.max(), **line, label=f"delta = {delta:g}")
     model = LearnedKernelSVR(C=10.0, delta=delta).fit(place[train], height[train])
-    axes[1].plot(place, model.predict(place), label=f"delta = {delta:g}")
+    axes[1].plot(place, model.predict(place), **line, label=f"delta = {delta:g}")
     print(f"delta {delta:<5g} R2 between the points {model.score(place[test], height[test]):.3f}")
 axes[0].set(
     xlabel="x, scaled to [0, 1]", ylabel="k(x, 0.6), largest value 1", title="Kernel, P = I"
 )
-axes[1].set(xlabel="place along the line", ylabel="height", title="Fits with C = 10")
+axes[1].set(
+    xlabel="grid points from west to east, 74 m apart",
+    ylabel="height (m)",
+    title="Fits with C = 10",
+)
 for ax in axes:
     ax.legend()
 plt.show()

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from tessella import KernelFeatures, LearnedKernelSVR
 
+plt.style.use("tableau-colorblind10")
 rng = np.random.default_rng(0)
 X = rng.random((210_000, 4))
 y = np.sin(8 * X[:, 0]) * X[:, 1] + np.abs(X[:, 2] - 0.4) + 0.1 * rng.standard_normal(len(X))

@@ -4,6 +4,9 @@ A learned kernel in other kernel methods
 
 The kernel that an estimator has learned is an object. Here it serves a Gaussian process, which
 adds error bars to its predictions, and kernel principal components, which show what it sees.
+What to see: on the left both processes find the edge, and the one with the learned kernel, whose
+numbers are a little better, is less smooth; on the right the target runs along the second
+component, from dark at the top to bright at the bottom.
 """
 
 import matplotlib.pyplot as plt
@@ -39,6 +42,8 @@ print(f"SVR with its kernel        R2 {other.score(X_test, y_test):.3f}")
 # A Gaussian process tunes the scale of the kernel and the noise, and knows how sure it is.
 kernel = LearnedGPKernel(model.kernel_)
 priors = {"learned": kernel, "RBF": ConstantKernel() * RBF([0.3, 0.3])}
+line = np.column_stack([np.linspace(0, 1, 201), np.full(201, 0.5)])
+along = {}
 for name, prior in priors.items():
     process = GaussianProcessRegressor(prior + WhiteKernel(0.05), normalize_y=True).fit(X, y)
     mean, deviation = process.predict(X_test, return_std=True)
@@ -48,13 +53,23 @@ for name, prior in priors.items():
         f"95 % intervals hold {100 * inside:.0f} %, evidence "
         f"{process.log_marginal_likelihood_value_:.0f}"
     )
+    along[name] = process.predict(line, return_std=True)
 
 # %%
-# Principal components in the space of the kernel. What to see: the target runs along the second of
-# them, from dark at the top to bright at the bottom.
+# Both processes along a line through the middle, with intervals of 95 %, and principal components
+# in the space of the learned kernel.
+figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+styles = {"learned": ("#0072B2", "-"), "RBF": ("#E69F00", "--")}
+for name, (mean, deviation) in along.items():
+    color, dashes = styles[name]
+    band = mean - 1.96 * deviation, mean + 1.96 * deviation
+    axes[0].fill_between(line[:, 0], *band, color=color, alpha=0.2, lw=0)
+    axes[0].plot(line[:, 0], mean, dashes, color=color, label=name)
+axes[0].plot(line[:, 0], signal(line), "k:", label="truth")
+axes[0].set(xlabel="first feature", ylabel="target", title="Gaussian process, second feature 0.5")
+axes[0].legend(loc="upper left")
 components = KernelPCA(2, kernel=kernel).fit_transform(X)
-figure, ax = plt.subplots(figsize=(6, 4.5), layout="constrained")
-points = ax.scatter(*components.T, c=y, cmap="cividis")
+points = axes[1].scatter(*components.T, c=y, cmap="cividis")
 figure.colorbar(points, label="target")
-ax.set(xlabel="first component", ylabel="second component", title="Kernel PCA, learned kernel")
+axes[1].set(xlabel="first component", ylabel="second component", title="Kernel PCA, learned kernel")
 plt.show()

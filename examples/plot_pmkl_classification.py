@@ -3,7 +3,9 @@ The paper's classification demo
 ===============================
 
 Concentric circles through the interface of the paper's software, ``tessella.pmkl``: samples in
-the columns of ``x``, two labels in ``y``, and everything else left at the paper's defaults.
+the columns of ``x``, two labels in ``y``, and everything else left at the paper's defaults. What to
+see: the border (solid) is made of pieces along the axes, and few samples, those near the margins
+(dashed), carry it.
 """
 
 import matplotlib.pyplot as plt

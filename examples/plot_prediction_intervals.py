@@ -14,6 +14,7 @@ from sklearn.model_selection import train_test_split
 
 from tessella import LearnedKernelSVR
 
+plt.style.use("tableau-colorblind10")
 X, y = load_diabetes(return_X_y=True)
 LEVEL = 0.9
 
@@ -59,7 +60,7 @@ figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 place = np.arange(len(order))
 ax.fill_between(place, (center - width)[order], (center + width)[order], alpha=0.25, lw=0)
 ax.plot(place, center[order], label="prediction")
-for hit, marker, name in ((True, "o", "inside"), (False, "x", "outside")):
+for hit, marker, name in ((True, "o", "inside"), (False, "kX", "outside")):
     chosen = inside[order] == hit
     ax.plot(place[chosen], truth[order][chosen], marker, ms=4, label=name)
 ax.set(xlabel="test rows, by prediction", ylabel="progression of diabetes")

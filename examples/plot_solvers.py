@@ -16,6 +16,8 @@ from tessella.problems import SaddlePoint
 from tessella.solvers import SOLVERS
 from tessella.svm import DualProblem
 
+plt.style.use("tableau-colorblind10")
+
 # %%
 # The problem that :class:`~tessella.LearnedKernelSVR` would build, made by hand: features in the
 # unit box, a standardised target, C = 10, a tube of 0.1. Forty rows, for the sake of the
@@ -32,7 +34,7 @@ problem = SaddlePoint(
 # %%
 # All of them, to a gap of 1e-6.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharey=True)
-for name in sorted(SOLVERS):
+for name, marker in zip(sorted(SOLVERS), "osv^Dx", strict=True):
     result = SOLVERS[name](problem, tol=1e-6, max_iter=600, time_limit=60.0)
     seconds = [record.time for record in result.history]
     steps = [record.iteration for record in result.history]
@@ -41,8 +43,9 @@ for name in sorted(SOLVERS):
         f"{name:12} value {result.value:.4f} bound {result.bound:.4f} gap {result.gap:.1e} "
         f"in {seconds[-1]:.2f} s: {result.status.value}"
     )
-    axes[0].loglog(seconds, gaps, marker=".", label=name)
-    axes[1].loglog([step + 1 for step in steps], gaps, marker=".", label=name)
+    shape = {"marker": marker, "ms": 4, "markevery": max(1, len(gaps) // 15), "label": name}
+    axes[0].loglog(seconds, gaps, **shape)
+    axes[1].loglog([step + 1 for step in steps], gaps, **shape)
 for ax, label in zip(axes, ("seconds", "iterations + 1"), strict=True):
     ax.axhline(1e-6, color="0.6", lw=0.8, ls="--")
     ax.set(xlabel=label)

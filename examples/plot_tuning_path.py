@@ -15,6 +15,7 @@ from sklearn.model_selection import train_test_split
 
 from tessella import KernelPathCV, LearnedKernelSVR
 
+plt.style.use("tableau-colorblind10")
 X, y = load_diabetes(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 

@@ -17,6 +17,7 @@ _DOCS = Path(__file__).parent.parent
 _ORDER = [
     "plot_why_learn.py",
     "plot_decision_surfaces.py",
+    "plot_terrain.py",
     "plot_against_boosting.py",
     "plot_delta.py",
     "plot_tuning_path.py",
@@ -28,6 +29,7 @@ _ORDER = [
     "plot_learned_kernel_elsewhere.py",
     "plot_kernel_features.py",
     "plot_custom_kernel.py",
+    "plot_multiple_kernels.py",
     "plot_pmkl_classification.py",
     "plot_pmkl_regression.py",
 ]

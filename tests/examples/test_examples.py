@@ -24,7 +24,8 @@ def run(monkeypatch, capsys):
         lines = capsys.readouterr().out.splitlines()
         return [[float(n) for n in re.findall(r"(?<![\w.])-?\d+\.\d+", line)] for line in lines]
 
-    yield runner
+    with plt.rc_context():  # an example may choose a style
+        yield runner
     assert plt.get_fignums()
     plt.close("all")
 
@@ -142,3 +143,18 @@ def test_custom_kernel(run):
     assert circle[0] < 0.8 * ours[0]
     assert circle[1] == 0.0 < ours[1]
     assert max(ours[2], circle[2]) <= 1e-3
+
+
+def test_terrain(run):
+    gaussian, ours, _ = run("plot_terrain.py")
+    assert ours[0] < gaussian[0]  # with defaults
+    assert gaussian[1] < ours[1] < ours[0]  # tuned
+
+
+def test_multiple_kernels(run):
+    (bound, *_), (learned,), (alignment,), (average,), _, *scores = run("plot_multiple_kernels.py")
+    assert bound <= learned < min(alignment, average)
+    best = [max(numbers) for numbers in scores]
+    assert len(best) == 3
+    assert min(best) > 0.38
+    assert max(best) < min(best) + 0.05
