@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import accuracy_tables
+from markdown_tables import table
+
 Json = dict[str, Any]
 
 
-def write_all(results: Path, output: Path) -> None:
+def write_all(benchmarks: Path, output: Path) -> None:
     """Write a Markdown fragment for each table to `output`."""
+    results, reports = benchmarks / "results", benchmarks / "reports"
+    report = read(reports, "report")
     output.mkdir(exist_ok=True)
     makers = {
         "speed": lambda: speed(read(results, "speed")),
@@ -24,7 +29,11 @@ def write_all(results: Path, output: Path) -> None:
         "balance": lambda: balance(read(results, "balance")),
         "sdp": lambda: semidefinite(read(results, "sdp")),
         "protocol": lambda: protocol(read(results, "protocol")),
+        "kernels": lambda: multiple_kernels(read(results, "multiple-kernels")),
     }
+    for task in ("classification", "regression"):
+        makers[task] = partial(accuracy_tables.scores, report, task)
+        makers[f"{task}_standings"] = partial(accuracy_tables.standings, report, task, reports)
     for name, make in makers.items():
         write_changed(output / f"{name}.md", make())
 
@@ -146,6 +155,30 @@ def several_classes(result: Json) -> str:
     return table(head, rows, "--rrrr") + _machine(result)
 
 
+def multiple_kernels(result: Json) -> str:
+    """Our weights of a dictionary beside SimpleMKL's and EasyMKL's."""
+    rows = [
+        (
+            r["set"],
+            f"{r['rows']:,}",
+            f"{r['learned_used']} of {r['kernels']}",
+            number(r["learned_seconds"]),
+            str(r["learned_n_svm"]),
+            number(r["learned_gap"]),
+            number(r["simple_seconds"]),
+            str(r["simple_n_svm"]),
+            number(r["simple_gap"]),
+            number(r["speed_up"]),
+            number(r["easy_seconds"]) if "easy_seconds" in r else "–",
+            f"{r['easy_above']:.0%}" if "easy_above" in r else "–",
+        )
+        for r in result["results"]
+    ]
+    head = ("set", "rows", "kernels used", "learned (s)", "SVMs", "gap", "SimpleMKL (s)")
+    more = ("its SVMs", "its gap", "times faster", "EasyMKL (s)", "its value above the optimum")
+    return table((*head, *more), rows, "-" + "r" * 11) + _machine(result)
+
+
 def default_grid(result: Json) -> str:
     """What the best point of a grid loses, on average and at most."""
     grids = list(result["results"][0]["losses"])
@@ -210,15 +243,6 @@ def protocol(result: Json) -> str:
         rows.append((record["variant"], str(len(errors)), *cells))
     head = ("variant", "divisions", "test error (MSE)", "median", "smallest", "largest")
     return table(head, rows, "-rrrrr") + _machine(result)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:
-    """A Markdown table; `align` has r for columns of numbers."""
-    marks = ["---:" if i < len(align) and align[i] == "r" else "---" for i, _ in enumerate(head)]
-    lines = [head, marks, *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-    )
 
 
 def score(value: float | None) -> str:

@@ -63,7 +63,7 @@ def _readable(_app: Any, _what: str, _name: str, _obj: Any, _opts: Any, lines: l
 
 def _generate(_: Any) -> None:
     benchmarks = _DOCS.parent / "benchmarks"
-    benchmark_tables.write_all(benchmarks / "results", _DOCS / "_generated")
+    benchmark_tables.write_all(benchmarks, _DOCS / "_generated")
     benchmark_tables.write_changed(_DOCS / "_generated/claims.md", claims.claims(benchmarks))
 
 

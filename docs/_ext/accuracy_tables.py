@@ -1,0 +1,160 @@
+"""Tables of accuracy for the benchmarks page, from the report of ``tessella benchmark``.
+
+The report may hold any part of the plan: methods, sets and divisions that are not measured yet
+are left out or marked.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from markdown_tables import table
+
+Json = dict[str, Any]
+
+_NOTHING = "–"
+_PICTURES = {
+    "ranks": "Mean ranks of the methods and the critical difference",
+    "scores": "Scores of all methods on all divisions",
+}
+
+
+def scores(report: Json, task: str) -> str:
+    """Mean and deviation of every method on every set, and the paper's value for ours."""
+    found = report["tables"].get(task)
+    shown = _measured(report, found)
+    if not shown:
+        return "Not measured yet.\n"
+    ours = next(iter(shown))
+    title = shown.pop(ours)
+    rows = []
+    for row in found["rows"]:
+        cells = row["cells"]
+        best = _best(cells, task)
+        texts = {name: _score(cells.get(name, {}), best) for name in (ours, *shown)}
+        name = f"{row['title']} ({row['rows']:,} × {row['features']})"
+        rows.append((name, texts[ours], _printed(cells[ours]), *(texts[n] for n in shown)))
+    head = ("data set (rows × features)", title, f"{title}, paper", *shown.values())
+    return (
+        f"{task.capitalize()}, {found['metric']}; the paper's values are those of its "
+        f"{found['paper_table'].split(' (')[0]}.\n\n"
+        + table(head, rows, "-" + "r" * (len(head) - 1))
+        + f"\n\n{_verdicts(found['rows'], ours, title)}{_circumstances(report)}\n"
+    )
+
+
+def standings(report: Json, task: str, reports: Path) -> str:
+    """Mean rank and average improvement of every method, and the pictures that there are."""
+    found = report["tables"].get(task)
+    titles = {name: about["title"] for name, about in report["methods"].items()}
+    ranks = (found or {}).get("ranks")
+    if not ranks:
+        return "Not enough is measured yet to rank methods.\n"
+    gains = found["improvement"]
+    rows = [
+        (titles[name], f"{mean:.2f}", *_gains(gains["values"].get(name, {})))
+        for name, mean in zip(ranks["methods"], ranks["mean"], strict=True)
+    ]
+    head = ("method", "mean rank", "improvement", "paper, the same", "paper, all")
+    return (
+        f"{_rules(ranks, gains, titles)}\n\n{table(head, rows, '-rrrr')}\n{_images(task, reports)}"
+    )
+
+
+def _measured(report: Json, found: Json | None) -> dict[str, str]:
+    """Titles of the methods with at least one cell that is measured."""
+    if found is None:
+        return {}
+    return {
+        name: about["title"]
+        for name, about in report["methods"].items()
+        if any(row["cells"].get(name, {}).get("state") != "not measured" for row in found["rows"])
+        and any(name in row["cells"] for row in found["rows"])
+    }
+
+
+def _best(cells: Json, task: str) -> float | None:
+    means = [cell["mean"] for cell in cells.values() if cell["state"] == "done"]
+    if not means:
+        return None
+    return max(means) if task == "classification" else min(means)
+
+
+def _score(cell: Json, best: float | None) -> str:
+    state = cell.get("state")
+    if state == "n/a":
+        return "N/A"
+    if state == "failed":
+        return "failed"
+    if "mean" not in cell:
+        return _NOTHING
+    text = _with_deviation(cell["mean"], cell["deviation"])
+    if state == "partly":
+        return f"{text} ({cell['splits']})"
+    return f"**{text}**" if cell["mean"] == best else text
+
+
+def _printed(cell: Json) -> str:
+    value = cell.get("paper", {}).get("score")
+    return _NOTHING if value is None else _with_deviation(*value)
+
+
+def _with_deviation(mean: float, deviation: float | None) -> str:
+    digits = 2 if abs(mean) >= 1 else 4
+    return f"{mean:.{digits}f}" + ("" if deviation is None else f" ± {deviation:.{digits}f}")
+
+
+def _verdicts(rows: list[Json], ours: str, title: str) -> str:
+    said = {
+        "within": "within one deviation of the paper's value",
+        "better": "better by more than one",
+        "worse": "worse by more than one",
+    }
+    parts = []
+    for verdict, text in said.items():
+        sets = [r["title"] for r in rows if r["cells"][ours].get("verdict") == verdict]
+        if sets:
+            parts.append(f"{text} on {', '.join(sets)}")
+    return f"{title} is {'; '.join(parts)}. " if parts else ""
+
+
+def _circumstances(report: Json) -> str:
+    about = report["measured_with"]
+    versions = ", ".join(f"{name} {'/'.join(vs)}" for name, vs in about["versions"].items())
+    machines = "; ".join(about["machines"])
+    return f"{about['cells']} cells on {machines}; {versions}; {report['date'][:10]}."
+
+
+def _gains(values: Json) -> list[str]:
+    found = (values.get(key) for key in ("ours", "paper_same", "paper"))
+    return [_NOTHING if value is None else f"{value:+.2f} %" for value in found]
+
+
+def _rules(ranks: Json, gains: Json, titles: dict[str, str]) -> str:
+    text = f"Ranks over {len(ranks['sets'])} data sets on which all these methods are measured"
+    if ranks["friedman_p"] is not None:
+        text += f"; Friedman's test has p = {ranks['friedman_p']:.2g}"
+    if ranks["critical_difference"] is not None:
+        text += (
+            f", and mean ranks less than {ranks['critical_difference']:.2f} apart are not told "
+            "apart (Nemenyi's test, 5 %)"
+        )
+    if ranks["not_ranked"]:
+        text += f"; not ranked: {', '.join(titles[name] for name in ranks['not_ranked'])}"
+    over = ", ".join(titles[name] for name in gains["methods"])
+    return (
+        f"{text}. Improvement is the paper's measure: score divided by the mean of all methods, "
+        f"averaged over the sets, less 100 %. Here it is over {over} on {len(gains['sets'])} sets; "
+        "beside it is what the paper's values give for the same, and for all its methods and sets. "
+        f"The paper states {gains['stated_for_tkl']:+.2f} % for TKL."
+    )
+
+
+def _images(task: str, reports: Path) -> str:
+    """Pictures, by their place relative to the benchmarks page."""
+    return "".join(
+        f"\n![{text}, {task}](../benchmarks/reports/{task}-{kind}.png)\n"
+        for kind, text in _PICTURES.items()
+        if (reports / f"{task}-{kind}.png").is_file()
+    )
