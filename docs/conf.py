@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas without a network: the files of MathJax on the site
     "sphinx.ext.viewcode",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -54,7 +55,6 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_.*\.py$",
     "within_subsection_order": "tessella_pages.example_order",
-    "reference_url": {"tessella": None},
     "doc_module": ("tessella",),
     "backreferences_dir": "api/backreferences",
     "remove_config_comments": True,

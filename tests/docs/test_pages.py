@@ -66,10 +66,18 @@ def test_named_functions_exist():
 
 
 def test_named_commands_exist():
-    named = names_in("paper-to-code.md", r"`python (benchmarks/\w+\.py)")
-    assert named
+    named = names_in("paper-to-code.md", r"`python ((?:benchmarks|examples)/\w+\.py)")
+    assert len(named) > 5
     for name in named:
         assert (ROOT / name).is_file(), name
+    typer = pytest.importorskip("typer")
+    from tessella.benchmarking.figures import FIGURES
+    from tessella.cli._benchmark import benchmark
+
+    known = typer.main.get_command(benchmark).commands
+    tasks = names_in("paper-to-code.md", r"`tessella benchmark (\w+)")
+    assert {"classification", "regression", "figures"} <= set(tasks) <= set(known)
+    assert set(names_in("paper-to-code.md", r"figures --names (\w+)")) == set(FIGURES)
 
 
 def test_every_numbered_item_of_the_paper_has_a_row():
@@ -84,6 +92,23 @@ def test_every_numbered_item_of_the_paper_has_a_row():
         for n in re.findall(r"\d+", row)
     }
     assert stated == set(range(1, 16))
+    algorithms = text[text.index("## Algorithms") : text.index("## Tables and figures")]
+    first = [li.split("|")[1] for li in algorithms.splitlines() if re.match(r"\| \d", li)]
+    assert {int(n) for cell in first for n in re.findall(r"\d+", cell)} >= set(range(1, 7))
+    for kind, numbers in {"Tables?": {1, 2, 3, 4}, "Figure": {2, 3, 4, 6}}.items():
+        found = (re.match(rf" {kind} ([\d, ]+)", row) for row in rows)
+        assert {int(n) for m in found if m for n in re.findall(r"\d+", m[1])} == numbers
+    for name in ("PMKL", "PMKL_Boosted", "paramsTK", "evaluatePMKL", "numericalTest.m"):
+        assert f" `{name}` " in rows
+
+
+def test_every_row_names_a_test():
+    """Rows of equations, statements, algorithms, tables, figures and the interface."""
+    text = (DOCS / "paper-to-code.md").read_text()
+    rows = [li for li in text[: text.index("(errata)=")].splitlines() if li.startswith("| ")]
+    assert len(rows) > 60
+    for row in (r for r in rows if "| what |" not in r):
+        assert "`tests/" in row.rsplit("|", 2)[1], row
 
 
 # -------------------------------------------------------------------------------- reference
