@@ -14,6 +14,7 @@ from markdown_tables import table
 Json = dict[str, Any]
 
 _NOTHING = "–"
+_TIED = "\N{NO-BREAK SPACE}"
 _PICTURES = {
     "ranks": "Mean ranks of the methods and the critical difference",
     "scores": "Scores of all methods on all divisions",
@@ -33,7 +34,8 @@ def scores(report: Json, task: str) -> str:
         cells = row["cells"]
         best = _best(cells, task)
         texts = {name: _score(cells.get(name, {}), best) for name in (ours, *shown)}
-        name = f"{row['title']} ({row['rows']:,} × {row['features']})"
+        shape = f"{row['rows']:,}{_TIED}×{_TIED}{row['features']}"
+        name = f"{row['title']} ({shape})"
         rows.append((name, texts[ours], _printed(cells[ours]), *(texts[n] for n in shown)))
     head = ("data set (rows × features)", title, f"{title}, paper", *shown.values())
     return (
@@ -102,7 +104,8 @@ def _printed(cell: Json) -> str:
 
 def _with_deviation(mean: float, deviation: float | None) -> str:
     digits = 2 if abs(mean) >= 1 else 4
-    return f"{mean:.{digits}f}" + ("" if deviation is None else f" ± {deviation:.{digits}f}")
+    spread = "" if deviation is None else f"{_TIED}±{_TIED}{deviation:.{digits}f}"
+    return f"{mean:.{digits}f}{spread}"
 
 
 def _verdicts(rows: list[Json], ours: str, title: str) -> str:
@@ -128,7 +131,7 @@ def _circumstances(report: Json) -> str:
 
 def _gains(values: Json) -> list[str]:
     found = (values.get(key) for key in ("ours", "paper_same", "paper"))
-    return [_NOTHING if value is None else f"{value:+.2f} %" for value in found]
+    return [_NOTHING if value is None else f"{value:+.2f}{_TIED}%" for value in found]
 
 
 def _rules(ranks: Json, gains: Json, titles: dict[str, str]) -> str:
@@ -154,7 +157,8 @@ def _rules(ranks: Json, gains: Json, titles: dict[str, str]) -> str:
 def _images(task: str, reports: Path) -> str:
     """Pictures, by their place relative to the benchmarks page."""
     return "".join(
-        f"\n![{text}, {task}](../benchmarks/reports/{task}-{kind}.png)\n"
+        f"\n```{{image}} ../benchmarks/reports/{task}-{kind}.png\n"
+        f":alt: {text}, {task}\n:target: _images/{task}-{kind}.png\n```\n"
         for kind, text in _PICTURES.items()
         if (reports / f"{task}-{kind}.png").is_file()
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import benchmark_tables
 import claims
+from sphinx.util.nodes import make_refnode
 
 _ATTRIBUTE_IN_SHAPE = re.compile(r"(?<=\w)_(?=[,)])")
 
@@ -61,6 +62,24 @@ def _readable(_app: Any, _what: str, _name: str, _obj: Any, _opts: Any, lines: l
     lines[:] = result
 
 
+def _documented_elsewhere(app: Any, env: Any, node: Any, content: Any) -> Any:
+    """A link to a name of ours that is documented in the module where it is defined.
+
+    Pages and docstrings may call it by the package, or by its own name alone.
+    """
+    package, _, name = str(node["reftarget"]).rpartition(".")
+    if node.get("refdomain") != "py" or (package and not package.startswith("tessella")):
+        return None
+    known = env.get_domain("py").objects
+    found = [key for key in known if key.startswith("tessella.") and key.endswith(f".{name}")]
+    if len(found) != 1:
+        return None
+    entry = known[found[0]]
+    return make_refnode(
+        app.builder, node["refdoc"], entry.docname, entry.node_id, content, found[0]
+    )
+
+
 def _generate(_: Any) -> None:
     benchmarks = _DOCS.parent / "benchmarks"
     benchmark_tables.write_all(benchmarks, _DOCS / "_generated")
@@ -70,6 +89,7 @@ def _generate(_: Any) -> None:
 def setup(app: Any) -> dict[str, Any]:
     """Called by Sphinx."""
     app.connect("builder-inited", _generate, priority=100)
+    app.connect("missing-reference", _documented_elsewhere)
     # Before numpydoc, whose own hook has the usual priority.
     app.connect("autodoc-process-docstring", _readable, priority=100)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
