@@ -71,7 +71,11 @@ def _documented_elsewhere(app: Any, env: Any, node: Any, content: Any) -> Any:
     if node.get("refdomain") != "py" or (package and not package.startswith("tessella")):
         return None
     known = env.get_domain("py").objects
-    found = [key for key in known if key.startswith("tessella.") and key.endswith(f".{name}")]
+    found = [
+        key
+        for key, entry in known.items()
+        if key.startswith("tessella.") and key.endswith(f".{name}") and not entry.aliased
+    ]
     if len(found) != 1:
         return None
     entry = known[found[0]]
