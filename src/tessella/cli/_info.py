@@ -7,13 +7,13 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 
 from tessella.cli._predict import feature_columns
 from tessella.cli._render import as_gap, as_text, show_pairs
+from tessella.inspection._summary import facts_of
 from tessella.kernels import KernelSet
-from tessella.persistence import kernel_list, load, read_info
+from tessella.persistence import load, read_info
 
 
 def show_info(path: Path, *, as_json: bool) -> None:
@@ -36,7 +36,7 @@ def show_info(path: Path, *, as_json: bool) -> None:
 def describe(path: Path) -> dict[str, Any]:
     """The contents of a model file as values that JSON can hold."""
     info, model = read_info(path), load(path)
-    fitted, P = info["fitted"], kernel_list(model.kernel_)[0].P
+    facts = facts_of(model)
     description: dict[str, Any] = _jsonable(
         {
             "estimator": info["estimator"],
@@ -44,20 +44,23 @@ def describe(path: Path) -> dict[str, Any]:
             "classes": info["classes"],
             "target": info["metadata"].get("target"),
             "parameters": info["params"],
-            "rows": fitted.get("_n_rows"),
-            "features": model.n_features_in_,
+            "rows": facts.rows,
+            "features": facts.features,
             "feature_names": feature_columns(info),
             "kernel_family": info["kernel_set"]["family"],
             "kernel_parameters": info["kernel_set"]["params"],
-            "side_of_P": len(P),
-            "rank_of_P": int(np.linalg.matrix_rank(P, hermitian=True)),
-            "support_vectors": len(model.support_vectors_),
-            "objective": fitted.get("objective_"),
-            "lower_bound": fitted.get("lower_bound_"),
-            "gap": fitted.get("gap_"),
-            "status": fitted.get("status_"),
-            "solver": fitted.get("solver_"),
-            "iterations": fitted.get("n_iter_"),
+            "side_of_P": facts.matrix_side,
+            "rank_of_P": max(facts.matrix_ranks()),
+            "support_vectors": facts.support_vectors,
+            "objective": facts.objective,
+            "lower_bound": facts.lower_bound,
+            "gap": facts.gap,
+            "status": facts.status,
+            "solver": facts.solver,
+            "iterations": facts.iterations,
+            "svm_solves": facts.svm_solves,
+            "newton_steps": facts.newton_steps,
+            "seconds": facts.seconds,
             "tessella_version": info["tessella_version"],
             "format_version": info["format_version"],
             "metadata": info["metadata"],

@@ -29,6 +29,7 @@ from tessella.estimators._checks import (
 from tessella.estimators._early_stopping import HeldOut, ScoreMonitor, hold_out
 from tessella.estimators._fitting import Given, Outcome, Watchers
 from tessella.estimators._machines import Machines
+from tessella.estimators._notebook import NotebookStepMixin
 from tessella.estimators._outside import OutsideCount, count_outside, warn_outside
 from tessella.estimators._relevance import RelevanceMixin
 from tessella.estimators._training_set import TrainingSet
@@ -59,7 +60,12 @@ FloatArray = NDArray[np.float64]
 _PRECISIONS = ("float64", "float32")
 
 
-class BaseLearnedKernel(RelevanceMixin, CallbackSupport, BaseEstimator):  # type: ignore[misc]
+class BaseLearnedKernel(
+    NotebookStepMixin,
+    RelevanceMixin,
+    CallbackSupport,
+    BaseEstimator,  # type: ignore[misc]
+):
     """Shared by :class:`LearnedKernelSVC` and :class:`LearnedKernelSVR`; not for direct use."""
 
     kernels: Any

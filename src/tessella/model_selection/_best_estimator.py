@@ -14,6 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tessella.estimators import LearnedKernelSVC
+from tessella.estimators._notebook import NotebookMixin
+from tessella.inspection._html import search_html
 
 
 def _delegates(name: str) -> Callable[[BestEstimator], bool]:
@@ -31,7 +33,7 @@ def _delegates(name: str) -> Callable[[BestEstimator], bool]:
     return check
 
 
-class BestEstimator:
+class BestEstimator(NotebookMixin):
     """The methods and attributes of the best estimator; a base of :class:`KernelPathCV`."""
 
     estimator: Any
@@ -125,6 +127,9 @@ class BestEstimator:
         if not hasattr(self, "best_estimator_"):
             raise AttributeError("KernelPathCV has no n_features_in_ before it is fitted.")
         return int(self.best_estimator_.n_features_in_)
+
+    def _summary_html(self) -> str:
+        return search_html(self)
 
     def _best(self) -> Any:
         check_is_fitted(self, "best_estimator_")

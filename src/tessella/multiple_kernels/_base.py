@@ -17,6 +17,7 @@ from tessella.backend import limit_blas
 from tessella.estimators._base import all_or_nothing
 from tessella.estimators._checks import fit_box, require_count, require_positive, validated
 from tessella.estimators._machines import Machines
+from tessella.estimators._notebook import NotebookStepMixin
 from tessella.estimators._training_set import TrainingSet
 from tessella.multiple_kernels._bound import BoundDictionary, require_dictionary_memory
 from tessella.multiple_kernels._dictionary import (
@@ -57,7 +58,7 @@ class Task:
     target_mean: float = 0.0
 
 
-class BaseMultipleKernel(BaseEstimator):  # type: ignore[misc]
+class BaseMultipleKernel(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
     """Shared by :class:`MultipleKernelSVC` and :class:`MultipleKernelSVR`; not for direct use."""
 
     C: float
@@ -129,6 +130,7 @@ class BaseMultipleKernel(BaseEstimator):  # type: ignore[misc]
                 callback=display,
             )
         self._keep(dictionary, task, result)
+        self._n_rows = len(X)
         return result
 
     def _task(self, X: FloatArray, y: Any, weight: FloatArray) -> Task:

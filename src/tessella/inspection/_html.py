@@ -1,0 +1,238 @@
+"""A fitted model as a block of HTML for notebooks: tables and bars, no scripts, no other files.
+
+Colours come from the page, so that the block is readable on a light and on a dark one; all
+numbers are text, and what a model was given as names is escaped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from tessella.inspection._names import feature_names
+from tessella.inspection._summary import Facts, facts_of, kernel_weights, quick_relevance
+
+_SHOWN = 10  # bars
+_LONGEST_NAME = 44  # characters; of a longer one both ends are shown
+
+# Notebooks give tables backgrounds and borders by rules that only a longer selector overrules.
+_STYLE = """<style>
+.tessella-summary { padding: 0.6em 0.8em; max-width: 64em; line-height: 1.4; text-align: left; }
+.tessella-summary p { margin: 0 0 0.4em; font-weight: bold; }
+.tessella-summary table + p { margin-top: 0.6em; }
+.tessella-summary .tessella-parts { display: flex; flex-wrap: wrap;
+  align-items: flex-start; gap: 0.6em 2.5em; }
+.tessella-summary table.tessella-table { border-collapse: collapse; border: 0; margin: 0;
+  width: auto; font-size: inherit; color: inherit; table-layout: auto; }
+.tessella-summary table.tessella-table caption { caption-side: top; text-align: left;
+  padding: 0 0 0.15em; color: inherit; font-weight: bold; }
+.tessella-summary table.tessella-table tr:nth-child(n) { background: none; border: 0; }
+.tessella-summary table.tessella-table tr:nth-child(n) :is(th, td) { background: none; border: 0;
+  padding: 0.1em 1em 0.1em 0; color: inherit; font-weight: normal; vertical-align: top;
+  text-align: left; white-space: normal; max-width: 26em; overflow-wrap: anywhere; }
+.tessella-summary table.tessella-table tr:nth-child(n) td { font-variant-numeric: tabular-nums;
+  padding-right: 0; }
+.tessella-summary .tessella-bar { display: inline-block; width: 7em; height: 0.75em;
+  margin-right: 0.6em; background: rgba(128, 128, 128, 0.22); }
+.tessella-summary .tessella-bar > span { display: block; height: 100%; background: #0072b2; }
+.tessella-summary .tessella-number { white-space: nowrap; }
+</style>"""
+
+Rows = Iterable[tuple[str, str]]
+
+
+def model_html(model: Any) -> str:
+    """The block of a fitted model; empty for one that is not fitted. Never raises.
+
+    Parameters
+    ----------
+    model : estimator of this library
+        With a learned kernel or a weighted sum of kernels.
+
+    Returns
+    -------
+    str
+    """
+    return _block("Fitted model", _model_parts(model))
+
+
+def search_html(search: Any) -> str:
+    """The block of a fitted search: the best point, and the model fitted there. Never raises.
+
+    Parameters
+    ----------
+    search : KernelPathCV
+        Its best estimator may be a pipeline, whose last step is shown.
+
+    Returns
+    -------
+    str
+    """
+    best = _attempt(lambda: _table("Best point", _point(search)))
+    model: Any = getattr(search, "best_estimator_", None)
+    if hasattr(model, "steps"):
+        model = model.steps[-1][1]
+    return _block("Search", best + _model_parts(model))
+
+
+def _attempt(part: Callable[[], str]) -> str:
+    """A part, or nothing: showing a model must never stand in the way of having it."""
+    try:
+        return part()
+    except Exception:
+        return ""
+
+
+def _block(label: str, content: str) -> str:
+    if not content:
+        return ""
+    return (
+        f'{_STYLE}<div class="tessella-summary" role="group" aria-label="{label}">{content}</div>'
+    )
+
+
+# ---------------------------------------------------------------------------------- parts
+
+
+def _model_parts(model: Any) -> str:
+    try:
+        facts = facts_of(model)
+    except Exception:  # not fitted, or by a version that kept other attributes
+        return ""
+    parts = [
+        _attempt(lambda: _table(_certificate_title(facts), _certificate(facts))),
+        _attempt(lambda: _table("Model", _sizes(facts))),
+        _attempt(lambda: _weights(model) if hasattr(model, "weights_") else _relevance(model)),
+    ]
+    return f'<p>{escape(verdict(facts))}</p><div class="tessella-parts">{"".join(parts)}</div>'
+
+
+def verdict(facts: Facts) -> str:
+    """How the fit ended, in the words of its warning."""
+    if facts.within_tol:
+        return f"✓ Certified within tol: relative gap {facts.gap:.2e}, tol={facts.tol:g}"
+    above = f"certified relative gap of {facts.gap:.2e}, above tol={facts.tol:g}"
+    if facts.status == "optimal":  # the tolerance was changed since
+        return f"⚠ Certified for another tol: {above}"
+    return f"⚠ Stopped ({facts.status}) with a {above}"
+
+
+def _certificate_title(facts: Facts) -> str:
+    by_rule = facts.weighting not in (None, "learned", "simple")
+    return "Certificate of the SVM; its weights are given" if by_rule else "Certificate"
+
+
+def _certificate(facts: Facts) -> Rows:
+    yield "objective", f"{facts.objective:.6g}"
+    yield "lower bound", f"{facts.lower_bound:.6g}"
+    yield "relative gap", f"{facts.gap:.2e}"
+    if facts.worst_gap is not None:
+        yield "worst gap of a pair", f"{facts.worst_gap:.2e}"
+    if facts.solver is not None:
+        yield "solver", facts.solver
+    yield "iterations", f"{facts.iterations:,}"
+    if facts.svm_solves is not None:
+        yield "SVM solves", f"{facts.svm_solves:,}"
+    if facts.newton_steps is not None:
+        yield "Newton steps", f"{facts.newton_steps:,}"
+    if facts.seconds is not None:
+        yield "time", _duration(facts.seconds)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds >= 100 else f"{seconds:.2g} s"
+
+
+def _sizes(facts: Facts) -> Rows:
+    for name, count in (
+        ("rows", facts.rows),
+        ("features", facts.features),
+        ("support vectors", facts.support_vectors),
+    ):
+        if count is not None:
+            yield name, f"{count:,}"
+    if facts.weighting is not None:
+        yield "weighting", facts.weighting
+    if len(facts.matrices) > 1:
+        yield "learned kernels", f"{len(facts.matrices)}, one for each pair of classes"
+    if facts.matrix_side is not None:
+        yield "side of P", f"{facts.matrix_side:,}"
+        if facts.ranks_are_quick:
+            low, high = min(facts.matrix_ranks()), max(facts.matrix_ranks())
+            yield "rank of P", f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _relevance(model: Any) -> str:
+    title = "Feature relevance: share of the variance of the learned function"
+    shares = quick_relevance(model)
+    if shares is None:
+        return _table(title, [("not computed yet", "read feature_relevance_ to see it here")])
+    names = feature_names(model, len(shares))
+    order = np.argsort(-shares, kind="stable")
+    return _bars(title, ("feature", "share"), [(names[j], float(shares[j])) for j in order])
+
+
+def _weights(model: Any) -> str:
+    weights = kernel_weights(model)
+    title = f"Kernel weights: {len(weights):,} of {len(model.weights_):,} are not zero"
+    return _bars(title, ("kernel", "weight"), weights)
+
+
+def _point(search: Any) -> Rows:
+    for name, value in search.best_params_.items():
+        yield str(name), f"{value:.6g}" if isinstance(value, float) else repr(value)
+    if hasattr(search, "best_score_"):
+        score = search.refit if search.multimetric_ else "score"
+        yield f"mean {score}, {search.n_splits_} folds", f"{search.best_score_:.4g}"
+    yield "points compared", f"{len(search.cv_results_['params']):,}"
+    if hasattr(search, "refit_time_"):
+        yield "time of the last fit", _duration(search.refit_time_)
+
+
+# --------------------------------------------------------------------------------- tables
+
+
+def _table(title: str, rows: Rows) -> str:
+    lines = (
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>'
+        for name, text in rows
+    )
+    return _framed(title, f"<tbody>{''.join(lines)}</tbody>")
+
+
+def _bars(title: str, header: tuple[str, str], values: list[tuple[str, float]]) -> str:
+    """The largest values as bars, with the sum of all others below."""
+    longest = max((value for _, value in values[:_SHOWN]), default=0.0)
+    lines = [_bar(name, value, longest) for name, value in values[:_SHOWN]]
+    others = [value for _, value in values[_SHOWN:]]
+    if others:
+        label = f"sum of {len(others):,} others" if len(others) > 1 else "1 other"
+        # No bar: a sum beside single values would look like the largest of them.
+        lines.append(_bar(label, math.fsum(others), math.inf))
+    columns = "".join(f'<th scope="col">{name}</th>' for name in header)
+    return _framed(title, f"<thead><tr>{columns}</tr></thead><tbody>{''.join(lines)}</tbody>")
+
+
+def _bar(name: str, value: float, longest: float) -> str:
+    percent = 100 * value / longest if 0 < longest < math.inf and math.isfinite(value) else 0.0
+    track = f'<span class="tessella-bar"><span style="width: {percent:.1f}%"></span></span>'
+    blank = '<span class="tessella-bar" style="background: none"></span>'
+    return (
+        f'<tr><th scope="row">{_shortened(name)}</th><td><span class="tessella-number">'
+        f"{blank if longest == math.inf else track}{value:.3f}</span></td></tr>"
+    )
+
+
+def _shortened(name: str) -> str:
+    if len(name) <= _LONGEST_NAME:
+        return escape(name)
+    half = _LONGEST_NAME // 2
+    return f'<span title="{escape(name)}">{escape(name[:half])}…{escape(name[-half:])}</span>'
+
+
+def _framed(title: str, content: str) -> str:
+    return f'<table class="tessella-table"><caption>{escape(title)}</caption>{content}</table>'

@@ -1,0 +1,330 @@
+"""What a notebook shows of an estimator: scikit-learn's diagram, the certificate, relevance."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator, clone
+from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import tessella.inspection._summary as summary
+from tessella import (
+    KernelPathCV,
+    LearnedKernelSVC,
+    LearnedKernelSVR,
+    MultipleKernelSVC,
+    MultipleKernelSVR,
+    make_tabular_pipeline,
+)
+from tessella.multiple_kernels import Gaussian, OnFeatures, Polynomial
+
+HAS_HOOK = hasattr(BaseEstimator, "_get_fitted_attr_html")  # scikit-learn 1.9
+CLASS = 'class="tessella-summary"'
+
+
+class Tables(HTMLParser):
+    """Rows of the tables of a summary, by their first cell; and its text."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.rows, self.text, self.titles = {}, [], []
+        self._cells, self._in_caption = [], False
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "tr":
+            self._cells = []
+        elif tag in ("th", "td"):
+            self._cells.append("")
+        self._in_caption = tag == "caption"
+        self.titles += [value for name, value in attrs if name == "title"]
+
+    def handle_endtag(self, tag):
+        if tag == "tr" and len(self._cells) == 2:
+            self.rows[self._cells[0]] = self._cells[1]
+        if tag in ("td", "th", "tr"):
+            self._in_caption = False
+
+    def handle_data(self, data):
+        self.text.append(data)
+        if self._cells and not self._in_caption:
+            self._cells[-1] += data
+
+
+def shown(model):
+    """The summary in what a notebook is given, where it is once."""
+    html = model._repr_mimebundle_()["text/html"]
+    assert html.count(CLASS) == model._repr_html_().count(CLASS) == 1
+    assert html.count("<table") == html.count("</table>")
+    return Tables(html[html.index(CLASS) - len("<div ") :])
+
+
+def verdict(tables):
+    return next(text for text in tables.text if text.startswith(("✓", "⚠")))
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    X, y = make_classification(120, 14, n_informative=5, random_state=0)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def wide(labelled):
+    return LearnedKernelSVC().fit(*labelled)
+
+
+# ----------------------------------------------------------------------------- certificate
+
+
+def test_the_certificate_is_that_of_the_attributes(case):
+    model, X, y = case
+    model = clone(model).fit(X, y)
+    rows = shown(model).rows
+    assert rows["objective"] == f"{model.objective_:.6g}"
+    assert rows["lower bound"] == f"{model.lower_bound_:.6g}"
+    assert rows["relative gap"] == f"{model.gap_:.2e}"
+    assert rows["solver"] == model.solver_
+    assert rows["iterations"] == str(model.n_iter_)
+    assert rows["SVM solves"] == str(model.history_[-1].n_svm)
+    assert rows["Newton steps"] == str(model.history_[-1].n_newton)
+    assert rows["time"].endswith(" s")
+    assert rows["rows"] == str(len(X))
+    assert rows["features"] == str(X.shape[1])
+    assert rows["support vectors"] == str(len(model.support_))
+    assert rows["side of P"] == str(len(model.P_))
+    assert rows["rank of P"] == str(np.linalg.matrix_rank(model.P_, hermitian=True))
+    assert verdict(shown(model)).startswith("✓ Certified within tol")
+    assert "Parameters" in model._repr_html_() or not HAS_HOOK  # scikit-learn's own part
+
+
+def test_a_stopped_fit_says_so_in_the_words_of_its_warning(circles):
+    model = LearnedKernelSVC(max_iter=0, tol=1e-9)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(*circles)
+    warning, text = str(caught[0].message), verdict(shown(model))
+    assert text.startswith("⚠ Stopped (iteration limit)")
+    for words in (
+        "stopped (iteration limit)",
+        f"certified relative gap of {model.gap_:.2e}, above",
+    ):
+        assert words in warning
+        assert words in text.replace("Stopped", "stopped")
+
+
+def test_a_tolerance_changed_after_the_fit_is_not_called_reached(circles):
+    model = LearnedKernelSVC().fit(*circles)
+    model.set_params(tol=model.gap_ / 10)
+    assert verdict(shown(model)).startswith("⚠ Certified for another tol")
+
+
+def test_several_classes_with_a_kernel_each():
+    model = LearnedKernelSVC(multi_class="separate").fit(*load_iris(return_X_y=True))
+    rows = shown(model).rows
+    ends = [history[-1] for history in model.history_]
+    assert rows["worst gap of a pair"] == f"{max(end.gap for end in ends):.2e}"
+    assert rows["SVM solves"] == str(sum(end.n_svm for end in ends))
+    assert rows["learned kernels"] == "3, one for each pair of classes"
+    assert rows["side of P"] == str(len(model.P_[0]))
+
+
+# ------------------------------------------------------------------------------- relevance
+
+
+def test_the_ten_largest_shares_and_the_sum_of_the_others(wide):
+    rows = shown(wide).rows
+    order = np.argsort(-wide.feature_relevance_, kind="stable")
+    for j in order[:10]:
+        assert rows[f"x{j}"] == f"{wide.feature_relevance_[j]:.3f}"
+    assert not {f"x{j}" for j in order[10:]} & set(rows)
+    assert rows["sum of 4 others"] == f"{wide.feature_relevance_[order[10:]].sum():.3f}"
+
+
+def test_the_longest_bar_is_the_largest_share(wide):
+    html = wide._repr_html_()
+    shares = np.sort(wide.feature_relevance_)[::-1][:10]
+    for share in shares:
+        assert f"width: {100 * share / shares[0]:.1f}%" in html
+
+
+def test_relevance_that_takes_long_is_not_computed_to_show_a_model(case, monkeypatch):
+    model, X, y = case
+    model = clone(model).fit(X, y)
+    monkeypatch.setattr(summary, "_QUICK_SECONDS", 0.0)
+    assert shown(model).rows["not computed yet"] == "read feature_relevance_ to see it here"
+    assert "feature_relevance_" not in vars(model)
+    first = model.feature_relevance_[0]
+    assert shown(model).rows["x0"] == f"{first:.3f}"
+
+
+def test_kernels_of_unknown_cost_are_taken_to_be_slow(circles):
+    model = LearnedKernelSVC().fit(*circles)
+    assert summary.relevance_seconds(model) < 0.1
+
+    class Own:
+        """A kernel set of the user's."""
+
+    object.__setattr__(model.kernel_, "kernels", Own())
+    assert summary.relevance_seconds(model) == np.inf
+
+
+def test_names_are_escaped_and_long_ones_keep_both_ends(circles):
+    X, y = circles
+    evil, long = "<script>alert('&')</script>", "start" + 90 * "<i>" + "end"
+    model = LearnedKernelSVC().fit(pd.DataFrame(X, columns=[evil, long]), y)
+    html = model._repr_html_()
+    tables = shown(model)
+    assert evil in tables.rows
+    assert "<script>alert" not in html.split(CLASS)[1]
+    assert "<i>" not in html.split(CLASS)[1]
+    (short,) = (name for name in tables.rows if name.startswith("start"))
+    assert short.endswith("end")
+    assert len(short) < 50
+    assert long in tables.titles
+
+
+# ------------------------------------------------------------------- sums of given kernels
+
+
+def test_largest_weights_by_the_names_of_kernels_and_features(circles):
+    X, y = circles
+    frame = pd.DataFrame(X, columns=["left <b>", "right"])
+    kernels = [Gaussian(1.0, features=0), Gaussian(1.0, features=1), Polynomial(2)]
+    model = MultipleKernelSVC(kernels=kernels).fit(frame, y)
+    rows = shown(model).rows
+    names = [
+        "Gaussian(bandwidth=1.0) of left <b>",
+        "Gaussian(bandwidth=1.0) of right",
+        "Polynomial(degree=2, offset=1.0)",
+    ]
+    for name, weight in zip(names, model.weights_, strict=True):
+        assert (name in rows) == (weight > 0)
+        assert weight == 0 or rows[name] == f"{weight:.3f}"
+    assert rows["weighting"] == "learned"
+    assert rows["rows"] == str(len(X))
+    assert rows["relative gap"] == f"{model.gap_:.2e}"
+    assert "side of P" not in rows
+
+
+def test_weights_by_a_rule_are_not_said_to_be_certified(waves):
+    model = MultipleKernelSVR(weighting="average").fit(*waves)
+    tables = shown(model)
+    assert "Certificate of the SVM; its weights are given" in tables.text
+    assert tables.rows["sum of 29 others"] == f"{29 / 39:.3f}"
+
+
+def test_names_of_other_kernels():
+    kernel = OnFeatures(sklearn.metrics.pairwise.laplacian_kernel, (0, 1, 2, 4, 3))
+    assert summary.kernel_name(kernel, list("abcde")) == (
+        "OnFeatures(function=laplacian_kernel) of a, b, c and 2 more"
+    )
+    assert summary.kernel_name("something else", []) == "'something else'"
+
+
+# ------------------------------------------------------------------------------- searches
+
+
+@pytest.mark.parametrize("in_pipeline", [False, True])
+def test_a_search_shows_its_best_point_and_the_model_there(circles, in_pipeline):
+    estimator = LearnedKernelSVC()
+    prefix = "learnedkernelsvc__" if in_pipeline else ""
+    if in_pipeline:
+        estimator = make_pipeline(StandardScaler(), estimator)
+    search = KernelPathCV(estimator, {f"{prefix}C": [0.1, 10.0]}, cv=3)
+    assert CLASS not in search._repr_html_()
+    search.fit(*circles)
+    rows = shown(search).rows
+    best = search.best_estimator_[-1] if in_pipeline else search.best_estimator_
+    assert rows[f"{prefix}C"] == f"{search.best_params_[f'{prefix}C']:.6g}"
+    assert rows["mean score, 3 folds"] == f"{search.best_score_:.4g}"
+    assert rows["points compared"] == "2"
+    assert rows["relative gap"] == f"{best.gap_:.2e}"
+    assert rows["x0"] == f"{best.feature_relevance_[0]:.3f}"
+
+
+def test_a_search_without_a_last_fit_shows_its_best_point(circles):
+    search = KernelPathCV(LearnedKernelSVC(), {"C": [1.0, 10.0]}, cv=3, refit=False).fit(*circles)
+    html = search._repr_html_()
+    assert "Best point" in html
+    assert "Certificate" not in html.split(CLASS)[1]
+
+
+# ------------------------------------------------------------------------------- pipelines
+
+
+def test_pipelines_are_drawn_and_show_it_where_scikit_learn_asks(circles):
+    X, y = circles
+    frame = pd.DataFrame(X, columns=["left", "right"])
+    for pipeline in (
+        make_pipeline(StandardScaler(), LearnedKernelSVC()),
+        make_tabular_pipeline("classifier").set_output(transform="pandas"),
+        make_pipeline(StandardScaler(), MultipleKernelSVC(kernels=[Gaussian(1.0)])),
+        make_pipeline(StandardScaler(), KernelPathCV(param_grid={"C": [1.0]}, cv=2)),
+    ):
+        assert CLASS not in pipeline._repr_html_()
+        html = pipeline.fit(frame, y)._repr_html_()
+        assert type(pipeline[-1]).__name__ in html
+        asked = HAS_HOOK and not isinstance(pipeline[-1], KernelPathCV)
+        assert html.count(CLASS) == asked
+
+
+# ----------------------------------------------------------------------------- never raises
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LearnedKernelSVC(), LearnedKernelSVR(), MultipleKernelSVC(), MultipleKernelSVR()],
+    ids=lambda model: type(model).__name__,
+)
+def test_unfitted_is_scikit_learns_diagram(model):
+    html = model._repr_html_()
+    assert CLASS not in html
+    assert type(model).__name__ in html
+    assert KernelPathCV()._repr_html_()
+
+
+@pytest.mark.parametrize("make", [LearnedKernelSVC, MultipleKernelSVC])
+def test_whatever_is_missing_the_rest_is_shown(make, circles):
+    fitted = make().fit(*circles)
+    fitted._repr_html_()
+    for name in list(vars(fitted)):
+        if name in fitted.get_params():
+            continue
+        model = pickle.loads(pickle.dumps(fitted))
+        delattr(model, name)
+        assert type(model).__name__ in model._repr_html_()
+        setattr(model, name, "nonsense")
+        assert type(model).__name__ in model._repr_mimebundle_()["text/html"]
+    assert CLASS not in clone(fitted)._repr_html_()
+
+
+def test_old_models_without_rows_and_history_still_show_their_certificate(circles):
+    model = LearnedKernelSVC().fit(*circles)
+    for name in ("history_", "_n_rows", "_sample_rows", "solver_"):
+        delattr(model, name)
+    rows = shown(model).rows
+    assert rows["objective"] == f"{model.objective_:.6g}"
+    assert not {"rows", "time", "solver", "x0"} & set(rows)
+
+
+def test_text_where_text_is_asked_for(circles):
+    model = LearnedKernelSVC(C=3.0).fit(*circles)
+    with sklearn.config_context(display="text"):
+        assert not hasattr(model, "_repr_html_")
+        assert model._repr_mimebundle_() == {"text/plain": "LearnedKernelSVC(C=3.0)"}
+
+
+def test_matplotlib_is_not_needed(circles, monkeypatch):
+    model = LearnedKernelSVC().fit(*circles)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    assert "x0" in shown(model).rows
