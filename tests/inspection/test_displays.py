@@ -105,6 +105,7 @@ def test_parameter_shows_p_with_names(named):
     model, _ = named
     display = drawn(ParameterDisplay.from_estimator(model))
     np.testing.assert_array_equal(display.ax_.images[0].get_array(), model.P_)
+    assert display.ax_.get_xlabel() == "monomials of the features, scaled to [0, 1]"
     assert display.labels_ == ["1", "age", "size"] * 2  # the constant column is not there
     assert [t.get_text() for t in display.ax_.get_yticklabels()] == display.labels_
     texts = [text.get_text() for text in display.ax_.texts]
@@ -273,6 +274,31 @@ def test_surface_of_several_classes_and_of_other_estimators():
     x = np.array([[display.grid[0][4], display.grid[1][8]]])
     assert model.classes_[display.response[4, 8]] == model.predict(x)[0]
     assert display.support_vectors is None  # an RBF has no cells
+
+
+def legend_texts(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_colours_of_classes_are_explained_without_points_as_well(moons):
+    model, X, _ = moons
+    display = drawn(DecisionSurfaceDisplay.from_estimator(model, X))
+    assert legend_texts(display.ax_)[-2:] == ["0", "1"]
+    bar = display.figure_.axes[-1]
+    assert bar.get_ylabel() == "decision function (above 0: 1)"
+
+
+def test_many_classes_differ_in_colour_or_marker_and_their_legend_hides_nothing():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 2)), np.arange(60) % 12
+    display = drawn(DecisionSurfaceDisplay.from_estimator(SVC().fit(X, y), X, y))
+    points = [item for item in display.ax_.collections if item.get_label().isdigit()]
+    looks = {
+        (tuple(item.get_facecolor()[0]), item.get_paths()[0].vertices.tobytes()) for item in points
+    }
+    assert len(points) == len(looks) == 12
+    left = display.ax_.get_legend().get_window_extent().x0
+    assert left >= display.ax_.get_window_extent().x1
 
 
 def test_surface_refuses_one_feature_twice(moons):

@@ -58,7 +58,7 @@ def _draw_bounds(axis: Any, comparison: Comparison) -> None:
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set(xlabel="iteration", ylabel="objective")
     axis.set_title(f"{_short(comparison)}: certified gap {history[-1].gap:.1e}")
-    axis.legend(loc="upper right", framealpha=0.9, edgecolor="none")
+    axis.legend(loc="best", framealpha=0.9, edgecolor="none")
     _tidy(axis)
 
 
@@ -107,14 +107,14 @@ def _draw_surface(axis: Any) -> None:
     )
     axis.contour(across, up, scores, [0], colors="k", linewidths=1.6)
     for label, color, marker in ((0, _ORANGE, "o"), (1, _BLUE, "s")):
-        rows = X[y == label]
-        axis.scatter(*rows.T, s=24, c=color, marker=marker, edgecolors="w", linewidths=0.6)
+        style = {"c": color, "marker": marker, "label": f"class {label}"}
+        axis.scatter(*X[y == label].T, s=24, edgecolors="w", linewidths=0.6, **style)
     support = {"facecolors": "none", "edgecolors": "k", "linewidths": 0.8}
     axis.scatter(*model.support_vectors_.T, s=70, label="support vectors", **support)
     axis.plot([], [], color="k", lw=1.6, label="decision boundary")
     axis.set(xlabel="first feature", ylabel="second feature")
     axis.set_title(f"Two moons: certified gap {model.gap_:.1e}")
-    axis.legend(loc="upper right", framealpha=0.9)
+    axis.legend(loc="best", framealpha=0.9, fontsize="small", ncols=2)
 
 
 def _short(comparison: Comparison) -> str:

@@ -164,7 +164,7 @@ class ConvergenceDisplay:
         if np.isfinite(room) and room > 0:
             ax.set_ylim(final - room, final + room)
         ax.set_ylabel("objective")
-        ax.legend(loc="upper right", frameon=False)
+        ax.legend(loc="best", frameon=False)
 
     def _draw_gap(self, ax: Any, x: NDArray[Any], kwargs: dict[str, Any]) -> None:
         # A logarithm has no place for a gap of zero, nor for one that is not yet known.

@@ -10,15 +10,25 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tessella.inspection._matplotlib import BLUE, GREY, ORANGE, axes_for, diverging_colors
+from tessella.inspection._matplotlib import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    SKY,
+    axes_for,
+    diverging_colors,
+)
 from tessella.inspection._names import feature_index, without_names
 from tessella.inspection._names import feature_names as names_of
 from tessella.kernels import LearnedKernel, TessellatedKernels
 
 FloatArray = NDArray[np.float64]
 
+_FEW_LINES = 15  # support vectors
+_SHORT_LEGEND = 6  # entries
 _MARGIN = 0.08  # of the range of a feature, shown beyond it
-_CLASS_COLORS = (ORANGE, BLUE, "#009E73", "#CC79A7", "#F0E442", "#56B4E9", "#E69F00", GREY)
+_CLASS_COLORS = (ORANGE, BLUE, GREEN, "#CC79A7", SKY, "#E69F00", GREY, "#F0E442")
 _MARKERS = "osD^vP*X"
 
 
@@ -181,12 +191,23 @@ class DecisionSurfaceDisplay:
             self._draw_tessellation(ax, self.support_vectors, max_lines)
         if points is not None:
             self._draw_points(ax, *points, image)
+        elif self.classes is not None:
+            self._name_classes(ax, self.classes)
         ax.set(xlim=limits[0], ylim=limits[1])
         ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
-        if ax.get_legend_handles_labels()[0]:
-            ax.legend(loc="upper right", framealpha=0.9, fontsize="small")
+        self._draw_legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    @staticmethod
+    def _draw_legend(ax: Any) -> None:
+        """Where few points are, or beside the axes when it is long."""
+        count = len(ax.get_legend_handles_labels()[0])
+        place: dict[str, Any] = {"loc": "best"}
+        if count > _SHORT_LEGEND:
+            place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        if count:
+            ax.legend(**place, framealpha=0.9, fontsize="small")
 
     def _draw_surface(self, ax: Any, kwargs: dict[str, Any]) -> Any:
         """The surface in colours; the image is returned, for the colours of points."""
@@ -206,7 +227,8 @@ class DecisionSurfaceDisplay:
         limit = float(np.abs(self.response).max()) or 1.0
         style |= {"cmap": diverging_colors(), "vmin": -limit, "vmax": limit, "alpha": 0.6}
         image = ax.imshow(self.response.T, **style | kwargs)
-        ax.figure.colorbar(image, ax=ax, label="decision function")
+        label = f"decision function (above 0: {self.classes[1]})"
+        ax.figure.colorbar(image, ax=ax, label=label)
         ax.contour(*self.grid, self.response.T, levels=[0.0], colors="black", linewidths=1.8)
         ax.plot([], [], color="black", linewidth=1.8, label="decision boundary")
         return image
@@ -215,7 +237,7 @@ class DecisionSurfaceDisplay:
         from matplotlib.colors import ListedColormap
 
         count = len(self.classes)  # type: ignore[arg-type]
-        colors = ListedColormap([_CLASS_COLORS[k % len(_CLASS_COLORS)] for k in range(count)])
+        colors = ListedColormap([_color(k) for k in range(count)])
         own = {"cmap": colors, "vmin": -0.5, "vmax": count - 0.5, "alpha": 0.35}
         image = ax.imshow(self.response.T, **own | style | {"interpolation": "nearest"})
         for k in range(count):  # one against the rest: numbers of classes have no order
@@ -226,7 +248,9 @@ class DecisionSurfaceDisplay:
     def _draw_tessellation(self, ax: Any, support: FloatArray, max_lines: int) -> None:
         strength = np.ones(len(support)) if self.strength is None else self.strength
         chosen = np.argsort(-strength, kind="stable")[:max_lines]
-        opacity = 0.15 + 0.45 * strength[chosen] / max(float(strength.max(initial=0.0)), 1e-300)
+        # Many lines of the same strength must not hide what they are drawn on.
+        most = 0.45 * min(1.0, 2 * _FEW_LINES / max(len(chosen), 1))
+        opacity = 0.15 + most * strength[chosen] / max(float(strength.max(initial=0.0)), 1e-300)
         color = "white" if self.classes is None else GREY
         for row, alpha in zip(support[chosen], opacity, strict=True):
             ax.axvline(row[0], color=color, linewidth=0.7, alpha=alpha)
@@ -239,8 +263,20 @@ class DecisionSurfaceDisplay:
             ax.scatter(*X.T, c=y, cmap=image.cmap, norm=image.norm, **style)
             return
         for k, label in enumerate(self.classes):
-            color, marker = _CLASS_COLORS[k % len(_CLASS_COLORS)], _MARKERS[k % len(_MARKERS)]
-            ax.scatter(*X[y == label].T, color=color, marker=marker, label=f"{label}", **style)
+            # A colour that comes again has another marker.
+            marker = _MARKERS[(k + k // len(_CLASS_COLORS)) % len(_MARKERS)]
+            own = {"color": _color(k), "marker": marker, "label": f"{label}"}
+            ax.scatter(*X[y == label].T, **own, **style)
+
+    @staticmethod
+    def _name_classes(ax: Any, classes: NDArray[Any]) -> None:
+        """The colours of the classes for the legend, where no points have them."""
+        for k, label in enumerate(classes):
+            ax.fill([], [], color=_color(k), alpha=0.6, label=f"{label}")
+
+
+def _color(k: int) -> str:
+    return _CLASS_COLORS[k % len(_CLASS_COLORS)]
 
 
 def _grid(values: FloatArray, count: int) -> FloatArray:

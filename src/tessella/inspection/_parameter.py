@@ -141,6 +141,7 @@ class ParameterDisplay:
         long = max(map(len, labels)) > _SHORT
         ax.set_xticks(range(side), labels, rotation=90 if long else 0)
         ax.set_yticks(range(side), labels)
+        ax.set_xlabel("monomials of the features, scaled to [0, 1]")
         ax.tick_params(length=0)
         if side <= _NUMBERS:
             _write_numbers(ax, shown, limit)

@@ -148,7 +148,7 @@ class RelevanceDisplay:
     def _finish(self, ax: Any, places: NDArray[Any], names: list[str]) -> None:
         ax.set_yticks(places, names)
         ax.tick_params(axis="y", length=0)
-        ax.invert_yaxis()
+        ax.set_ylim(max(places, default=0) + 0.7, -0.7)
         ax.set_xlim(0, 1.12 * max(1e-9, ax.get_xlim()[1]))
         ax.set_xlabel("share of the variance of the learned function")
         hidden = len(self.total) - min(len(self.total), len(names))
