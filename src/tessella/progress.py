@@ -1,21 +1,27 @@
 """A live display of a fit: how far the certified gap is on its way to the tolerance.
 
-Estimators show it with ``verbose=2``, the command line on a terminal; both in a notebook as well.
-It needs rich (``pip install "tessella[cli]"``), which is imported only when a display is made,
-and in a notebook ipywidgets, as rich does.
+Estimators show it with ``verbose=2``, the command line on a terminal. It needs rich
+(``pip install "tessella[cli]"``), which is imported only when a display is made. In a notebook it
+is a line of HTML instead, which needs nothing and is still there when the notebook is saved.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
+import sys
+import time
 from collections.abc import Callable
+from html import escape
 from importlib.util import find_spec
+from threading import Event, Thread
 from typing import Any, Self
 
 from tessella.solvers import IterationRecord, Monitor, SolverResult
 
 __all__ = ["ProgressDisplay", "part_done"]
+
+_REDRAWN_EVERY = 0.5  # seconds, in a notebook
 
 
 def part_done(gap: float, first: float, tol: float) -> float:
@@ -59,14 +65,14 @@ class ProgressDisplay(Monitor):
     tol : float
         The gap at which the fit stops.
     console : rich.console.Console, optional
-        Where to draw; standard output, or the notebook, by default.
+        Where to draw; the notebook, or standard output, by default.
     disable : bool, default=False
         Show nothing.
 
     Raises
     ------
     ImportError
-        Without rich, or without ipywidgets in a notebook.
+        Without rich, outside of notebooks; or without ipywidgets, for a console in a notebook.
 
     Notes
     -----
@@ -75,28 +81,10 @@ class ProgressDisplay(Monitor):
     """
 
     def __init__(self, tol: float, *, console: Any = None, disable: bool = False) -> None:
-        rich = _rich_progress()
-        console = rich.get_console() if console is None else console
-        if console.is_jupyter and find_spec("ipywidgets") is None:
-            raise ImportError(
-                "A live display in a notebook needs ipywidgets, which is not installed: pip "
-                "install ipywidgets, or use verbose=1 for a table."
-            )
-
-        def fixed(width: int) -> Any:
-            return importlib.import_module("rich.table").Column(min_width=width, no_wrap=True)
-
         self._tol = tol
         self._first = math.inf
-        self._progress = rich.Progress(
-            # On a narrow screen the bar and the texts give way; that it lives is always seen.
-            rich.SpinnerColumn(table_column=fixed(1)),
-            rich.TextColumn("{task.description}", markup=False),
-            rich.BarColumn(bar_width=16),
-            rich.TextColumn("{task.fields[state]}", markup=False),
-            rich.TimeElapsedColumn(table_column=fixed(7)),
-            console=console,
-            disable=disable,
+        self._progress: Any = (
+            _NotebookProgress() if console is None and _in_notebook() else _on(console, disable)
         )
         self._task = self._progress.add_task("preparing", total=1.0, state="")
 
@@ -125,6 +113,89 @@ class ProgressDisplay(Monitor):
                 f"SVMs {record.n_svm}"
             ),
         )
+
+
+def _on(console: Any, disable: bool) -> Any:
+    """The line of a terminal."""
+    rich = _rich_progress()
+    console = rich.get_console() if console is None else console
+    if console.is_jupyter and find_spec("ipywidgets") is None:
+        raise ImportError(
+            "A live display in a notebook needs ipywidgets, which is not installed: pip "
+            "install ipywidgets, or use verbose=1 for a table."
+        )
+
+    def fixed(width: int) -> Any:
+        return importlib.import_module("rich.table").Column(min_width=width, no_wrap=True)
+
+    return rich.Progress(
+        # On a narrow screen the bar and the texts give way; that it lives is always seen.
+        rich.SpinnerColumn(table_column=fixed(1)),
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(bar_width=16),
+        rich.TextColumn("{task.fields[state]}", markup=False),
+        rich.TimeElapsedColumn(table_column=fixed(7)),
+        console=console,
+        disable=disable,
+    )
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel runs this program and shows its output as HTML."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+class _NotebookProgress:
+    """What of rich's ``Progress`` is needed here, as a line of HTML in a notebook.
+
+    rich draws in a widget, which asks for ipywidgets and is gone when the notebook is opened
+    again or turned into a page. An output that is replaced twice a second stays.
+    """
+
+    def __init__(self) -> None:
+        self._fields: dict[str, Any] = {"completed": 0.0}
+        self._begin = time.monotonic()
+        self._over = Event()
+        self._clock = Thread(target=self._tick, daemon=True)
+
+    def add_task(self, description: str, **fields: Any) -> int:
+        """The line begins with these texts."""
+        self._fields |= {"description": description, **fields}
+        return 0
+
+    def update(self, task: int, *, refresh: bool = False, **fields: Any) -> None:  # noqa: ARG002
+        """Change what the line shows; it is drawn in its own time, or now."""
+        self._fields |= fields
+        if refresh:
+            self._handle.update(self._bundle(), raw=True)
+
+    def start(self) -> None:
+        """Draw, and keep the clock running."""
+        self._begin = time.monotonic()
+        show = importlib.import_module("IPython.display").display
+        self._handle = show(self._bundle(), raw=True, display_id=True)
+        self._clock.start()
+
+    def stop(self) -> None:
+        """Leave the line as it is."""
+        self._over.set()
+        self._clock.join()
+
+    def _tick(self) -> None:
+        while not self._over.wait(_REDRAWN_EVERY):
+            self._handle.update(self._bundle(), raw=True)
+
+    def _bundle(self) -> dict[str, str]:
+        fields, seconds = self._fields, int(time.monotonic() - self._begin)
+        clock = f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+        parts = (fields["description"], fields["state"], clock)
+        texts = "".join(f'<span style="margin-left: 1em">{escape(part)}</span>' for part in parts)
+        bar = f'<progress max="1" value="{fields["completed"]:.3f}"></progress>'
+        return {
+            "text/plain": "  ".join(part for part in parts if part),
+            "text/html": f'<div style="font-family: monospace">{bar}{texts}</div>',
+        }
 
 
 def _rich_progress() -> Any:

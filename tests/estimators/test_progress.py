@@ -2,6 +2,7 @@
 
 import io
 import sys
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -103,3 +104,65 @@ def test_part_done():
     assert part_done(1e-4, 1.0, 1e-3) == 1.0
     assert part_done(1e-4, 1e-5, 1e-3) == 1.0
     assert part_done(10**-1.5, 1.0, 1e-3) == pytest.approx(0.5)
+
+
+class Notebook:
+    """Stands for IPython: keeps every output, and the clock of the line from running."""
+
+    def __init__(self, monkeypatch):
+        self.outputs = []
+        monkeypatch.setattr(tessella.progress, "_REDRAWN_EVERY", 3600.0)
+        ipython, display = ModuleType("IPython"), ModuleType("IPython.display")
+        ipython.get_ipython = lambda: SimpleNamespace(kernel=self)
+        display.display = self.show
+        monkeypatch.setitem(sys.modules, "IPython", ipython)
+        monkeypatch.setitem(sys.modules, "IPython.display", display)
+        monkeypatch.setitem(sys.modules, "rich.progress", None)  # nothing else is needed
+
+    def show(self, bundle, *, raw, display_id):
+        assert raw
+        assert display_id
+        self.outputs.append(bundle)
+        return SimpleNamespace(update=lambda bundle, raw: self.outputs.append(bundle))
+
+
+def test_a_notebook_has_a_line_of_html_that_stays(case, monkeypatch, capsys):
+    notebook = Notebook(monkeypatch)
+    model, X, y = case
+    model = clone(model).set_params(verbose=2).fit(X, y)
+    first, last = notebook.outputs[0], notebook.outputs[-1]
+    assert first["text/plain"] == "preparing  0:00:00"
+    end = model.history_[-1]
+    state = f"gap {end.gap:.1e} → 1e-03  value {end.value:.5g}  SVMs {end.n_svm}"
+    assert last["text/plain"].startswith(f"done  {state}")
+    assert '<progress max="1" value="1.000">' in last["text/html"]
+    assert capsys.readouterr().out == ""
+
+
+def test_a_notebook_sees_phases_and_a_clock_while_they_last(monkeypatch):
+    notebook = Notebook(monkeypatch)
+    monkeypatch.setattr(tessella.progress, "_REDRAWN_EVERY", 1e-3)
+    with ProgressDisplay(1e-3) as display:
+        display.phase("SVM 1 of <many> rows")
+        begin = display._progress._begin
+        display._progress._begin = begin - 3725
+        while "1:02:0" not in notebook.outputs[-1]["text/plain"]:
+            display._progress._over.wait(1e-3)
+    assert any("SVM 1 of &lt;many&gt; rows" in out["text/html"] for out in notebook.outputs)
+    assert not display._progress._clock.is_alive()
+
+
+def test_a_failed_fit_in_a_notebook_is_not_done(monkeypatch):
+    notebook = Notebook(monkeypatch)
+    with pytest.raises(KeyboardInterrupt), ProgressDisplay(1e-3):
+        raise KeyboardInterrupt
+    assert notebook.outputs[-1]["text/plain"].startswith("stopped")
+
+
+def test_ipython_on_a_terminal_is_no_notebook(monkeypatch):
+    ipython = ModuleType("IPython")
+    ipython.get_ipython = object
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    assert not tessella.progress._in_notebook()
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert not tessella.progress._in_notebook()

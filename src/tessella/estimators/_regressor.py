@@ -76,7 +76,7 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         of the training data, with their number, the features and what the kernel does there.
         :meth:`count_outside` gives the same at any time.
     verbose : int, default=0
-        1 prints a line per iteration; 2 shows a live display, which needs rich.
+        1 prints a line per iteration; 2 shows a live display, which needs rich on a terminal.
     random_state : int, RandomState instance or None, default=None
         Draws the rows that early stopping holds out; nothing else is random.
     n_jobs : int, default=None

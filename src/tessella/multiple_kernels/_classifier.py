@@ -63,7 +63,7 @@ class MultipleKernelSVC(ClassifierMixin, OneVsOneMixin, BaseMultipleKernel):  # 
     class_weight : dict or "balanced", default=None
         Multipliers of `C` by class, as in :class:`sklearn.svm.SVC`.
     verbose : int, default=0
-        1 prints a line per iteration; 2 shows a live display, which needs rich.
+        1 prints a line per iteration; 2 shows a live display, which needs rich on a terminal.
     n_jobs : int, default=None
         Threads; None for all the process may use.
 

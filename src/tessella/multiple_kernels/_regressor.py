@@ -46,7 +46,7 @@ class MultipleKernelSVR(RegressorMixin, BaseMultipleKernel):  # type: ignore[mis
     time_limit : float, default=None
         Limit in seconds on the solver; the best certified model so far is kept.
     verbose : int, default=0
-        1 prints a line per iteration; 2 shows a live display, which needs rich.
+        1 prints a line per iteration; 2 shows a live display, which needs rich on a terminal.
     n_jobs : int, default=None
         Threads; None for all the process may use.
 
