@@ -131,7 +131,7 @@ def test_several_classes_with_a_kernel_each():
     model = LearnedKernelSVC(multi_class="separate").fit(*load_iris(return_X_y=True))
     rows = shown(model).rows
     ends = [history[-1] for history in model.history_]
-    assert rows["worst gap of a pair"] == f"{max(end.gap for end in ends):.2e}"
+    assert rows["worst gap of a pair"] == f"≤ {max(end.gap for end in ends):.2e}"
     assert rows["SVM solves"] == str(sum(end.n_svm for end in ends))
     assert rows["learned kernels"] == "3, one for each pair of classes"
     assert rows["side of P"] == str(len(model.P_[0]))

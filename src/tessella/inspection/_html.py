@@ -131,7 +131,7 @@ def _certificate(facts: Facts) -> Rows:
     yield "lower bound", f"{facts.lower_bound:.6g}"
     yield "relative gap", f"{facts.gap:.2e}"
     if facts.worst_gap is not None:
-        yield "worst gap of a pair", f"{facts.worst_gap:.2e}"
+        yield "worst gap of a pair", f"≤ {facts.worst_gap:.2e}"
     if facts.solver is not None:
         yield "solver", facts.solver
     yield "iterations", f"{facts.iterations:,}"

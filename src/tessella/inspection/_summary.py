@@ -28,7 +28,8 @@ class Facts:
     objective, lower_bound, gap : float
         Certified bounds, and their relative difference.
     worst_gap : float or None
-        Largest gap of a single kernel, where several were learned apart.
+        Largest gap of a single kernel at its last record, where several were learned apart; its
+        final gap is no larger.
     tol : float
         The gap that is asked for.
     status : str
