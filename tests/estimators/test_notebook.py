@@ -204,7 +204,7 @@ def test_largest_weights_by_the_names_of_kernels_and_features(circles):
     names = [
         "Gaussian(bandwidth=1.0) of left <b>",
         "Gaussian(bandwidth=1.0) of right",
-        "Polynomial(degree=2, offset=1.0)",
+        "Polynomial(degree=2)",
     ]
     for name, weight in zip(names, model.weights_, strict=True):
         assert (name in rows) == (weight > 0)
@@ -227,6 +227,7 @@ def test_names_of_other_kernels():
     assert summary.kernel_name(kernel, list("abcde")) == (
         "OnFeatures(function=laplacian_kernel) of a, b, c and 2 more"
     )
+    assert summary.kernel_name(Polynomial(3, 0.5), []) == "Polynomial(degree=3, offset=0.5)"
     assert summary.kernel_name("something else", []) == "'something else'"
 
 

@@ -188,9 +188,13 @@ def kernel_name(kernel: Any, names: list[str]) -> str:
     """What a kernel is, and which features it looks at."""
     if not is_dataclass(kernel):
         return repr(kernel)
-    settings = {f.name: getattr(kernel, f.name) for f in fields(kernel)}
-    features = settings.pop("features", None)
-    parts = [f"{name}={_short(value)}" for name, value in settings.items()]
+    settings = [(f.name, getattr(kernel, f.name), f.default) for f in fields(kernel)]
+    parts = [
+        f"{name}={_short(value)}"
+        for name, value, default in settings
+        if name != "features" and value != default
+    ]
+    features = getattr(kernel, "features", None)
     text = f"{type(kernel).__name__}({', '.join(parts)})"
     return text if features is None else f"{text} of {_listed([names[j] for j in features])}"
 
