@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from reference.weights import rows_of
 from sklearn.base import clone
+from sklearn.datasets import make_circles
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -238,3 +239,16 @@ def test_tessella_exports_them_by_name():
     names = {"KernelDictionary", "MultipleKernelSVC", "MultipleKernelSVR"}
     assert names <= set(dir(tessella))
     assert names <= set(tessella.__all__)
+
+
+@pytest.mark.parametrize("first_kernels", [24, 1])
+def test_kernels_that_are_only_good_together(first_kernels, monkeypatch):
+    """The best kernel alone is worse than even weights: the others have to come back."""
+    monkeypatch.setattr("tessella.multiple_kernels._learned._FIRST_KERNELS", first_kernels)
+    X, y = make_circles(150, noise=0.1, factor=0.4, random_state=0)
+    kernels = [Gaussian(0.5, features=0), Gaussian(0.5, features=1), Polynomial(2)]
+    model = MultipleKernelSVC(kernels=kernels, tol=1e-6).fit(X, y)
+    assert model.gap_ <= 1e-6
+    simple = MultipleKernelSVC(kernels=kernels, weighting="simple").fit(X, y)
+    assert model.objective_ <= simple.objective_
+    np.testing.assert_allclose(model.weights_, simple.weights_, atol=0.02)

@@ -127,6 +127,7 @@ class _Rounds:
         self._kernels: IntArray = np.zeros(0, dtype=np.intp)
         self._accuracy = 0.1 * run.tol
         self._idle = 0
+        self._more_kernels = False  # in the last joint problem than in the one before
 
     def go(self) -> SolverStatus:
         """Round after round until the run is over."""
@@ -142,7 +143,7 @@ class _Rounds:
                 best = stand
             if self._idle > _PATIENCE:
                 return SolverStatus.STALLED
-            weights, w = self._joint(best)
+            weights, w = self._joint(best, stand)
             step = float(np.abs(weights - best.weights).sum())
 
     def _first_weights(self) -> FloatArray:
@@ -176,14 +177,19 @@ class _Rounds:
 
     def _widen(self) -> None:
         everything = self._share * _ALL_SAMPLES > self._dual.size
-        self._idle += everything
+        self._idle += everything and not self._more_kernels
         if everything:
             self._accuracy *= 0.1
         self._share *= 2.0
 
-    def _joint(self, stand: _Stand) -> tuple[FloatArray, FloatArray]:
+    def _joint(self, stand: _Stand, latest: _Stand) -> tuple[FloatArray, FloatArray]:
         """Weights and dual vector from the joint problem of those that matter."""
-        self._kernels = self._chosen_kernels(stand.weights, stand.point.forms)
+        chosen = self._chosen_kernels(stand)
+        if latest is not stand:
+            # The kernels of the last round are not enough: their own SVM tells what is missing.
+            chosen = np.union1d(chosen, np.union1d(self._kernels, self._chosen_kernels(latest)))
+        self._more_kernels = not np.isin(chosen, self._kernels).all()
+        self._kernels = chosen.astype(np.intp)
         moving = self._moving(stand)
         self._run.phase(f"{len(self._kernels)} kernels and {len(moving)} samples together")
         answer = solve_joint(
@@ -202,8 +208,9 @@ class _Rounds:
         self._run.raise_bound(cast(DualPoint, self._problem.at(answer.w)))
         return weights, answer.w
 
-    def _chosen_kernels(self, weights: FloatArray, forms: FloatArray) -> IntArray:
+    def _chosen_kernels(self, stand: _Stand) -> IntArray:
         """Kernels with a weight, those of the last round near it, and the most promising others."""
+        weights, forms = stand.weights, stand.point.forms
         order = np.argsort(-forms, kind="stable")
         level = float(weights @ forms)
         carrying = weights > 0 if not weights.all() else np.zeros(len(weights), dtype=np.bool_)
