@@ -39,8 +39,15 @@ def test_missing_packages(package, tmp_path):
     assert result.returncode == 1
     assert result.stdout == ""
     assert result.stderr == (
-        "the command line needs extra packages: python -m pip install 'tessella[cli]'\n"
+        f"tessella: error: the command line needs the package {package}; this installs all it "
+        "needs: python -m pip install 'tessella[cli]'\n"
     )
+
+
+def test_run_as_a_module(tmp_path):
+    command = [sys.executable, "-m", "tessella", "--version"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.stdout == f"tessella {tessella.__version__}\n", result.stderr
 
 
 def test_package_imports_nothing_extra(tmp_path):

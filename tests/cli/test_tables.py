@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tessella.persistence import read_info
+
 FIT = "fit train.csv --target y -o model.tsl"
 
 BROKEN = {
@@ -18,7 +20,8 @@ BROKEN = {
     "header without newline": ("a,b,y", "there are no rows, only a header"),
     "target near": ("a,b,yy\n1,2,3\n4,5,6\n", "no column 'y'; did you mean 'yy'?"),
     "target far": ("a,b,c\n1,2,3\n4,5,6\n", "no column 'y'; it has 'a', 'b', 'c'"),
-    "separator": ("a;b;why\n1;2;3\n", "no column 'y'", "is the separator ','?"),
+    "separator": ("a|b|why\n1|2|3\n", "no column 'y'", "is the separator ','?"),
+    "semicolons": ("a;b;why\n1;2;3\n", "no column 'y'", "it has 'a', 'b', 'why'"),
     "text": ("a,b,y\n1,2,3\n4,abc,6\n", "column 'b', line 3: 'abc' is not a number"),
     "date": ("a,b,y\n1,2020-01-01,3\n4,2020-02-01,6\n", "'b', line 2: '2020-01-01' is not a"),
     "time": ("a,b,y\n1,12:30,3\n4,13:30,6\n", "'b', line 2: '12:30' is not a number"),
@@ -58,6 +61,28 @@ def test_broken_csv(name, fails, tmp_path):
     (tmp_path / "train.csv").write_text(content)
     fails(FIT, *texts)
     assert not (tmp_path / "model.tsl").exists()
+
+
+def test_features_that_are_no_numbers_have_a_way_out(fails, run, tmp_path):
+    rows = "".join(f"A{k},{k},{k % 3},{k * k}\n" for k in range(12))
+    (tmp_path / "train.csv").write_text("id,a,b,y\n" + rows)
+    fails(FIT, "column 'id', line 2: 'A0' is not a number", "--drop", "make_tabular_pipeline")
+    fails(f"{FIT} --drop ident", "there is no column 'ident'; did you mean 'id'?")
+    assert run(f"{FIT} --drop id --drop b").exit_code == 0
+    assert read_info(tmp_path / "model.tsl")["feature_names"] == ["a"]
+
+
+def test_semicolons_and_decimal_commas(run, tmp_path):
+    numbers = [(k / 4, k % 3, k * k / 8) for k in range(12)]
+    lines = [f"{a},{b},{y}" for a, b, y in numbers]
+    (tmp_path / "train.csv").write_text("a,b,y\n" + "\n".join(lines))
+    for name, point in (("comma", ","), ("point", ".")):
+        text = "\n".join(line.replace(",", ";").replace(".", point) for line in lines)
+        (tmp_path / f"{name}.csv").write_text("a;b;y\n" + text)
+        assert run(FIT.replace("train", name).replace("model", name)).exit_code == 0
+    assert run(FIT).exit_code == 0
+    predicted = [run(f"predict {name}.tsl {name}.csv").stdout for name in ("comma", "point")]
+    assert predicted == [run("predict model.tsl train.csv").stdout] * 2
 
 
 def test_bytes_that_are_not_text(fails, tmp_path):

@@ -26,7 +26,7 @@ def bad(case, X=None, y=None, **kwargs):
 def test_nan_and_infinity(case):
     X = case[1].copy()
     X[3, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(ValueError, match="Input X contains NaN.*make_tabular_pipeline"):
         bad(case, X=X)
     X[3, 1] = np.inf
     with pytest.raises(ValueError, match="infinity"):
@@ -67,6 +67,35 @@ def test_continuous_labels(circles):
         LearnedKernelSVC().fit(X, X[:, 0])
 
 
+@pytest.mark.parametrize("gap", [None, float("nan")], ids=str)
+def test_target_with_gaps(circles, gap):
+    X, y = circles
+    labels = np.where(y == 1, "yes", "no").astype(object)
+    labels[4] = gap
+    with pytest.raises(ValueError, match=r"y contains NaN.*leave out the rows"):
+        LearnedKernelSVC().fit(X, labels)
+
+
+def test_regression_target_with_gaps(waves):
+    X, y = waves
+    with pytest.raises(ValueError, match="y contains NaN: leave out the rows"):
+        LearnedKernelSVR().fit(X, np.where(np.arange(len(y)) == 4, np.nan, y))
+
+
+def test_prices_are_no_classes():
+    """A machine for each of two million pairs of prices would never end."""
+    X = np.arange(2000.0).reshape(-1, 1)
+    with pytest.raises(ValueError, match="2000 different values in 2000 rows.*LearnedKernelSVR"):
+        LearnedKernelSVC().fit(X, 1000.0 + np.arange(2000))
+
+
+def test_probabilities_are_calibrated_on_top(circles):
+    model = LearnedKernelSVC()
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError, match="CalibratedClassifierCV"):
+        model.predict_proba(circles[0])
+
+
 def test_one_row(case):
     with pytest.raises(ValueError, match=r"1 sample\(s\).*minimum of 2"):
         bad(case, X=case[1][:1], y=case[2][:1])
@@ -95,7 +124,7 @@ def test_sparse(case):
 def test_text_column(case):
     frame = pd.DataFrame(case[1], columns=["a", "b"]).astype({"b": object})
     frame.loc[4, "b"] = "Paris"
-    with pytest.raises(ValueError, match=r"'Paris'.*OneHotEncoder"):
+    with pytest.raises(ValueError, match=r"'Paris'.*make_tabular_pipeline.*OneHotEncoder"):
         bad(case, X=frame)
 
 

@@ -468,6 +468,14 @@ def test_pickle_and_names(circles):
         ({"estimator": Ridge()}, TypeError, "LearnedKernelSVC.*GridSearchCV"),
         ({"estimator": make_pipeline(StandardScaler(), Ridge())}, TypeError, "ends in one"),
         ({"param_grid": {"c": [1]}}, ValueError, "'c', which is no parameter of LearnedKernelSVC"),
+        (
+            {
+                "estimator": make_pipeline(StandardScaler(), LearnedKernelSVC()),
+                "param_grid": {"C": [1]},
+            },
+            ValueError,
+            "no parameter of Pipeline. Did you mean 'learnedkernelsvc__C'?",
+        ),
         ({"param_grid": {"C": [1.0, -1.0]}}, ValueError, "C=-1.0 must be a positive"),
         ({"param_grid": {"C": []}}, ValueError, "C"),
         ({"error_score": "ignore"}, ValueError, "error_score='ignore' must be 'raise' or a number"),

@@ -18,10 +18,12 @@ def main() -> None:
     try:
         from tessella.cli._app import app
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _EXTRAS:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _EXTRAS:
             raise
         sys.stderr.write(
-            "the command line needs extra packages: python -m pip install 'tessella[cli]'\n"
+            f"tessella: error: the command line needs the package {missing}; this installs all it "
+            "needs: python -m pip install 'tessella[cli]'\n"
         )
         raise SystemExit(1) from None
     app(prog_name="tessella")

@@ -9,7 +9,6 @@ import typer
 
 import tessella
 from tessella.cli._benchmark import benchmark
-from tessella.cli._demo import run_demo
 from tessella.cli._errors import one_line_errors
 from tessella.cli._fit import Task, fit_file
 from tessella.cli._info import show_info
@@ -58,6 +57,10 @@ def fit(
     task: Annotated[
         Task, typer.Option("--task", help="auto: classification for text or two distinct values.")
     ] = Task.auto,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", help="Column to leave out, such as an identifier; repeat for more."),
+    ] = None,
     C: Annotated[float | None, _option("--C", "C", "Weight of the loss.")] = None,
     epsilon: Annotated[
         float | None,
@@ -107,7 +110,7 @@ def fit(
     }
     params = {name: value for name, value in given.items() if value is not None}
     with one_line_errors():
-        fit_file(train, target, output, task, params, force=force)
+        fit_file(train, target, output, task, params, drop=drop or (), force=force)
 
 
 @app.command()
@@ -145,5 +148,7 @@ def demo(
     ] = True,
 ) -> None:
     """Compare with familiar models on two data sets of scikit-learn."""
+    from tessella.cli._demo import run_demo  # loads much of scikit-learn, which no other needs
+
     with one_line_errors():
         run_demo(output if plot else None)

@@ -63,6 +63,11 @@ class CsvRecords:
                 return Ragged(line, len(fields), expected)
         return None
 
+    def separated_by(self, other: str) -> bool:
+        """Whether the header is one field, with another separator in it."""
+        header = next((fields for _, fields in self), [])
+        return len(header) == 1 and other in header[0]
+
     def is_header_only(self) -> bool:
         """Whether there is a header and nothing after it."""
         return sum(1 for _ in self) == 1

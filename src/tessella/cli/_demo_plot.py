@@ -45,7 +45,8 @@ def draw(comparisons: list[Comparison], picture: Path) -> None:
 
 
 def _draw_bounds(axis: Any, comparison: Comparison) -> None:
-    history = comparison.entries[0].model.history_
+    model = comparison.entries[0].model
+    history = model.history_
     steps = [record.iteration for record in history]
     value = np.array([record.value for record in history])
     bound = np.array([record.bound for record in history])
@@ -57,7 +58,7 @@ def _draw_bounds(axis: Any, comparison: Comparison) -> None:
     axis.set_ylim(value[-1] - room, value[-1] + room)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set(xlabel="iteration", ylabel="objective")
-    axis.set_title(f"{_short(comparison)}: certified gap {history[-1].gap:.1e}")
+    axis.set_title(f"{_short(comparison)}: certified gap {model.gap_:.1e}")
     axis.legend(loc="best", framealpha=0.9, edgecolor="none")
     _tidy(axis)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,10 @@ _REMEDY = {
     SolverStatus.OUT_OF_MEMORY: "the best model so far is kept; use --precision float32",
     SolverStatus.STALLED: "use --precision float64, a smaller --C or a larger --tol",
 }
+_NOT_NUMBERS = (
+    "features of this command are numbers without gaps: leave a column out with --drop, or use "
+    "tessella.make_tabular_pipeline in Python, which takes text, dates and missing values"
+)
 
 
 class Task(StrEnum):
@@ -35,7 +40,14 @@ class Task(StrEnum):
 
 
 def fit_file(
-    train: Path, target: str, output: Path, task: Task, params: dict[str, Any], *, force: bool
+    train: Path,
+    target: str,
+    output: Path,
+    task: Task,
+    params: dict[str, Any],
+    *,
+    drop: Sequence[str] = (),
+    force: bool,
 ) -> None:
     """Fit an estimator to the rows of a file and save it.
 
@@ -44,24 +56,27 @@ def fit_file(
     train : Path
         Table with the target and the features.
     target : str
-        Column to predict; all others are features.
+        Column to predict; all others but those of `drop` are features.
     output : Path
         Model file to write.
     task : Task
         What to learn.
     params : dict
         Parameters of the estimator that differ from its own defaults.
+    drop : sequence of str
+        Columns to leave out.
     force : bool
         Whether an existing output may be replaced.
     """
     require_writable(output, force=force, inputs=(train,))
     table = read_table(train)
-    table.require(target)
-    features = [name for name in table.columns if name != target]
+    for name in (target, *drop):
+        table.require(name)
+    features = [name for name in table.columns if name != target and name not in drop]
     if not features:
         raise CommandError(f"{train}: there is no column besides the target {target!r}")
     task, y = _target(table, target, task)
-    X = table.matrix(features)
+    X = _matrix(table, features)
     model = _estimator(task, params)
     texts = _fit(model, X, y)
     summary = _summary(model, X, y, task)
@@ -71,6 +86,13 @@ def fit_file(
     show_pairs("Fitted model", {**summary, "saved as": str(output)})
     for text in texts:
         complain("warning", text)
+
+
+def _matrix(table: Table, features: list[str]) -> NDArray[Any]:
+    try:
+        return table.matrix(features)
+    except CommandError as error:
+        raise CommandError(f"{error}; {_NOT_NUMBERS}") from error
 
 
 def _target(table: Table, name: str, task: Task) -> tuple[Task, NDArray[Any]]:

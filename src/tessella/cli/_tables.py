@@ -20,6 +20,7 @@ from tessella.cli._errors import CommandError, complain
 FloatArray = NDArray[np.float64]
 
 _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+_SEMICOLON = ";"  # of spreadsheets where numbers have a decimal comma
 _PARQUET = ".parquet"
 _NAMES_SHOWN = 5
 
@@ -155,6 +156,8 @@ def read_table(path: Path) -> Table:
     if suffix == _PARQUET:
         return _checked(path, _read_parquet(path), None)
     records = CsvRecords(path, _DELIMITERS[suffix])
+    if records.delimiter == "," and records.separated_by(_SEMICOLON):
+        records = CsvRecords(path, _SEMICOLON)
     return _checked(path, _read_csv(records), records)
 
 
@@ -206,7 +209,8 @@ def _read_csv(records: CsvRecords) -> Any:
         # Dates are text here: their columns are refused, or are labels, as they are written.
         kinds = zip(names, table.schema.types, strict=True)
         dates = {name: pa.string() for name, kind in kinds if pa.types.is_temporal(kind)}
-        return _parse_csv(records, dates) if dates else table
+        table = _parse_csv(records, dates) if dates else table
+        return _with_decimal_commas(records, table) if records.delimiter == _SEMICOLON else table
     except UnicodeDecodeError as error:
         raise CommandError(f"{path}: the column names are not UTF-8 text") from error
     except pa.ArrowInvalid as error:
@@ -215,12 +219,24 @@ def _read_csv(records: CsvRecords) -> Any:
         raise CommandError(f"{path}: cannot be read ({error})") from error
 
 
-def _parse_csv(records: CsvRecords, types: dict[str, Any]) -> Any:
+def _parse_csv(records: CsvRecords, types: dict[str, Any], decimal_point: str = ".") -> Any:
     return pa.csv.read_csv(
         records.path,
         parse_options=pa.csv.ParseOptions(delimiter=records.delimiter, newlines_in_values=True),
-        convert_options=pa.csv.ConvertOptions(strings_can_be_null=True, column_types=types),
+        convert_options=pa.csv.ConvertOptions(
+            strings_can_be_null=True, column_types=types, decimal_point=decimal_point
+        ),
     )
+
+
+def _with_decimal_commas(records: CsvRecords, table: Any) -> Any:
+    """The table, with numbers for those of its text columns that are numbers with a comma."""
+    other = _parse_csv(records, {}, ",")
+    for index, name in enumerate(table.column_names):
+        column = other.column(index)
+        if _is_text(table.column(index).type) and _is_number(column.type):
+            table = table.set_column(index, name, column)
+    return table
 
 
 def _why_invalid(records: CsvRecords, message: str) -> str:

@@ -51,9 +51,17 @@ def _with_remedy(error: ValueError) -> ValueError:
     text = str(error)
     if "could not convert string" in text:
         return ValueError(
-            f"{text}. All features must be numbers: encode text columns first, for instance with "
-            "sklearn.preprocessing.OneHotEncoder in a ColumnTransformer."
+            f"{text}. All features must be numbers: tessella.make_tabular_pipeline(estimator) "
+            "encodes text, dates and missing values, and so does scikit-learn's OneHotEncoder in "
+            "a ColumnTransformer."
         )
+    if "Input X contains NaN" in text:  # what follows in scikit-learn's text is other estimators
+        return ValueError(
+            "Input X contains NaN. tessella.make_tabular_pipeline(estimator) fills gaps and marks "
+            "them; scikit-learn's SimpleImputer in a pipeline fills them, too."
+        )
+    if "Input y contains NaN" in text or text == "Input contains NaN":  # of labels, nameless
+        return ValueError("Input y contains NaN: leave out the rows that have no target.")
     return error
 
 

@@ -13,6 +13,8 @@ from tessella.estimators._machines import class_pairs, one_vs_rest_scores, winne
 
 FloatArray = NDArray[np.float64]
 
+_FEW_CLASSES = 50  # which nobody mistakes for numbers to predict
+
 
 class OneVsOneMixin:
     """Adds ``decision_function`` and ``predict`` to an estimator that knows the scores of pairs."""
@@ -31,6 +33,14 @@ class OneVsOneMixin:
     def _check_ties(self) -> None:
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties=True needs decision_function_shape='ovr'.")
+
+    @property
+    def predict_proba(self) -> Any:
+        """Not there; the error tells how to get probabilities."""
+        raise AttributeError(
+            f"{type(self).__name__} has no predict_proba. Probabilities are calibrated on top: "
+            "sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)."
+        )
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores of each row, in the shapes of :class:`sklearn.svm.SVC`.
@@ -83,6 +93,7 @@ class OneVsOneMixin:
 
 def encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], FloatArray]:
     """The classes, and the number of its class for each sample."""
+    _require_labels(y)
     check_classification_targets(y)
     # Rows of weight zero are absent: a class that only they have does not exist.
     present = weight > 0
@@ -92,9 +103,27 @@ def encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], Fl
             f"Classification needs two classes and the training data has one class only: "
             f"{classes.tolist()[0]!r}."
         )
+    if len(classes) > max(_FEW_CLASSES, len(y) // 2):
+        raise ValueError(
+            f"The target has {len(classes)} different values in {len(y)} rows, and classification "
+            "learns a machine for each pair of them. For a number to predict use a regressor, "
+            "such as LearnedKernelSVR."
+        )
     codes = np.zeros(len(y))
     codes[present] = numbers
     return classes, codes
+
+
+def _require_labels(y: NDArray[Any]) -> None:
+    """Refuse a target with gaps, which would only fail when labels are sorted."""
+    if y.dtype.kind != "O":
+        return
+    missing = np.array([value is None or value != value for value in y], dtype=bool)
+    if missing.any():
+        raise ValueError(
+            f"Input y contains NaN or None, the first in row {int(missing.argmax())}: leave out "
+            "the rows that have no target."
+        )
 
 
 def class_multipliers(

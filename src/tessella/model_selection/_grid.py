@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,9 +62,18 @@ def candidates_of(
         if unknown:
             raise ValueError(
                 f"param_grid names {unknown[0]!r}, which is no parameter of "
-                f"{type(estimator).__name__}. Use some of {sorted(known)}."
+                f"{type(estimator).__name__}. {_suggestion(unknown[0], known)}"
             )
     return candidates
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    """The parameters of the steps of a pipeline with this name, or else all parameters."""
+    last = name.split("__")[-1]
+    nested = sorted(other for other in known if other.endswith(f"__{last}"))
+    if nested:
+        return f"Did you mean {' or '.join(map(repr, nested))}?"
+    return f"Use some of {sorted(known)}."
 
 
 def paths_of(candidates: Sequence[Candidate], C: str) -> list[list[Candidate]]:
