@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+from matplotlib.figure import Figure
 
 import tessella
 
@@ -91,6 +93,18 @@ def test_demo_writes_a_picture(run, quick, tmp_path):
     assert "Note on Tessella: " in result.stdout
     assert "Warning" not in result.output
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_picture_tells_the_gap_of_the_table():
+    """Which is that of the model, not that of the last record of the solver."""
+    from tessella.cli._demo import Comparison, Entry
+    from tessella.cli._demo_plot import _draw_bounds
+
+    record = SimpleNamespace(iteration=0, value=2.0, bound=1.0, gap=0.5)
+    model = SimpleNamespace(history_=[record], gap_=1e-7)
+    axis = Figure().subplots()
+    _draw_bounds(axis, Comparison("Set: rows", "R²", [Entry("us", model, 0, 0, 0, 1e-7, [])]))
+    assert axis.get_title() == "Set: certified gap 1.0e-07"
 
 
 def test_demo_without_matplotlib(run, quick, monkeypatch, tmp_path):

@@ -21,7 +21,7 @@ BROKEN = {
     "target near": ("a,b,yy\n1,2,3\n4,5,6\n", "no column 'y'; did you mean 'yy'?"),
     "target far": ("a,b,c\n1,2,3\n4,5,6\n", "no column 'y'; it has 'a', 'b', 'c'"),
     "separator": ("a|b|why\n1|2|3\n", "no column 'y'", "is the separator ','?"),
-    "semicolons": ("a;b;why\n1;2;3\n", "no column 'y'", "it has 'a', 'b', 'why'"),
+    "semicolons": ("a;b;why\n1;2;3\n", "no column 'y'; did you mean 'why'?"),
     "text": ("a,b,y\n1,2,3\n4,abc,6\n", "column 'b', line 3: 'abc' is not a number"),
     "date": ("a,b,y\n1,2020-01-01,3\n4,2020-02-01,6\n", "'b', line 2: '2020-01-01' is not a"),
     "time": ("a,b,y\n1,12:30,3\n4,13:30,6\n", "'b', line 2: '12:30' is not a number"),

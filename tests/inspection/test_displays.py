@@ -13,7 +13,12 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
-from tessella import LearnedKernelSVC, LearnedKernelSVR, PolynomialKernels
+from tessella import (
+    LearnedKernelSVC,
+    LearnedKernelSVR,
+    PolynomialKernels,
+    make_tabular_pipeline,
+)
 from tessella.inspection import (
     ConvergenceDisplay,
     DecisionSurfaceDisplay,
@@ -202,6 +207,19 @@ def test_relevance_bars(regression):
     assert len(labels) == 13
 
 
+def test_relevance_of_a_table_has_the_names_that_the_model_sees():
+    """Those of its features, which are not the columns."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.random(60), "t": rng.choice(["a", "b"], 60), "one": "z"})
+    y = table["x"] + (table["t"] == "a")
+    model = make_tabular_pipeline(LearnedKernelSVR(tol=1e-2)).fit(table, y)
+    display = RelevanceDisplay.from_estimator(model, interactions=True)
+    assert display.feature_names == ["x", "t_a", "t_b", "one_z"]
+    np.testing.assert_array_equal(display.total, feature_relevance(model[-1]))
+    model.fit(table.drop(columns="one").assign(z=1.0), y)
+    assert RelevanceDisplay.from_estimator(model).feature_names == ["x", "z", "t_a", "t_b"]
+
+
 def test_relevance_of_many_features_shows_the_largest():
     total = np.linspace(0.0, 0.1, 30)
     names = [f"f{j}" for j in range(30)]
@@ -299,6 +317,12 @@ def test_many_classes_differ_in_colour_or_marker_and_their_legend_hides_nothing(
     assert len(points) == len(looks) == 12
     left = display.ax_.get_legend().get_window_extent().x0
     assert left >= display.ax_.get_window_extent().x1
+
+
+def test_surface_refuses_features_in_the_place_of_targets(named):
+    model, X = named[:2]
+    with pytest.raises(ValueError, match=r"y has 2 values for .* rows.*features=\(first, second\)"):
+        DecisionSurfaceDisplay.from_estimator(model, X, [0, 1])
 
 
 def test_surface_refuses_one_feature_twice(moons):

@@ -17,9 +17,11 @@ _CGROUP_FILES = (
 def available_memory() -> int | None:
     """Bytes this process can still allocate, or None where the system does not tell.
 
-    The smaller of the machine's available memory and of what a container's limit leaves.
+    The smallest of the machine's available memory and of what the limits of a container and of
+    the shell (``ulimit -v``) leave.
     """
-    answers = [a for a in (_system_available(), _container_available()) if a is not None]
+    asked = (_system_available(), _container_available(), _limit_available())
+    answers = [answer for answer in asked if answer is not None]
     return min(answers) if answers else None
 
 
@@ -46,6 +48,18 @@ def _container_available() -> int | None:
         if limit != "max":
             return max(0, int(limit) - usage)
     return None
+
+
+def _limit_available() -> int | None:
+    """What the limit on the address space of this process leaves."""
+    try:
+        import resource  # not on Windows
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError, ValueError):
+        return None
+    return None if limit == resource.RLIM_INFINITY else max(0, limit - used)
 
 
 def format_bytes(count: float) -> str:

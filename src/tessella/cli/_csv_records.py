@@ -65,7 +65,9 @@ class CsvRecords:
 
     def separated_by(self, other: str) -> bool:
         """Whether the header is one field, with another separator in it."""
-        header = next((fields for _, fields in self), [])
+        header: list[str] = []
+        with suppress(OSError, EOFError):  # left to the reader proper, which says what is wrong
+            header = next((fields for _, fields in self), [])
         return len(header) == 1 and other in header[0]
 
     def is_header_only(self) -> bool:

@@ -137,6 +137,11 @@ class DecisionSurfaceDisplay:
             if X is None
             else validate_data(estimator, X, dtype=np.float64, reset=False)
         )
+        if y is not None and len(y) != len(rows):
+            raise ValueError(
+                f"y has {len(y)} values for {len(rows)} rows. The features to draw are chosen "
+                "with features=(first, second)."
+            )
         names = names_of(estimator, rows.shape[1])
         columns = [feature_index(feature, names) for feature in features]
         if len(set(columns)) != 2:

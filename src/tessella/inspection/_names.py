@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -12,10 +12,24 @@ from sklearn.utils.validation import check_is_fitted
 from tessella.kernels import LearnedKernel
 
 
+def model_of(estimator: Any, X: Any) -> Any:
+    """The estimator to look at: of a pipeline without data, its last step, which has its own."""
+    return estimator[-1] if X is None and hasattr(estimator, "steps") else estimator
+
+
 def feature_names(estimator: Any, count: int) -> list[str]:
     """Names that the estimator was fitted with, or x0, x1, and so on."""
     known = getattr(estimator, "feature_names_in_", None)
     return [f"x{j}" for j in range(count)] if known is None else [str(name) for name in known]
+
+
+def names_of_model(estimator: Any, X: Any, count: int) -> list[str]:
+    """Names of the features of :func:`model_of`: for the last step of a pipeline, those it sees."""
+    model = model_of(estimator, X)
+    if model is not estimator and not hasattr(model, "feature_names_in_"):
+        with suppress(AttributeError, ValueError):  # of a step that cannot tell
+            return [str(name) for name in estimator[:-1].get_feature_names_out()]
+    return feature_names(model, count)
 
 
 def feature_index(feature: int | str, names: Sequence[str]) -> int:

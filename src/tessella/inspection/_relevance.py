@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tessella.inspection._names import without_names
+from tessella.inspection._names import model_of, without_names
 
 FloatArray = NDArray[np.float64]
 
@@ -67,7 +67,8 @@ def feature_relevance(
     X : array-like of shape (n_samples, n_features), optional
         The data to look at, best the training data. By default the rows that the estimator kept
         of it (``LearnedKernelSVC`` and ``LearnedKernelSVR`` keep at most 256), or its support
-        vectors, which may be an unrepresentative part of the data.
+        vectors, which may be an unrepresentative part of the data. Of a pipeline, the default
+        looks at its last step, so at the features that the steps before it make.
     kind : {"total", "main"}, default="total"
         Which share.
     max_rows, max_levels : int, default=256 and 16
@@ -112,7 +113,7 @@ def feature_relevance(
     """
     if kind not in ("total", "main"):
         raise ValueError(f"kind={kind!r} is unknown; use 'total' or 'main'.")
-    function = _Function(estimator)
+    function = _Function(model_of(estimator, X))
     rows, columns = function.sample(X, max_rows, max_levels)
     result = np.zeros(rows.shape[1])
     if not len(rows):  # no support vectors: f is constant
@@ -187,7 +188,7 @@ def interaction_relevance(
     >>> bool(pairs[0, 1] > 5 * max(pairs[0, 2], pairs[1, 2]))
     True
     """
-    function = _Function(estimator)
+    function = _Function(model_of(estimator, X))
     rows, columns = function.sample(X, max_rows, max_levels)
     count = rows.shape[1]
     if not len(rows):  # no support vectors: f is constant

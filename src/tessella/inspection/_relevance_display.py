@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tessella.inspection._matplotlib import BLUE, GREEN, ORANGE, axes_for, tidy
-from tessella.inspection._names import feature_names as names_of
+from tessella.inspection._names import names_of_model
 from tessella.inspection._relevance import feature_relevance, interaction_relevance
 
 FloatArray = NDArray[np.float64]
@@ -79,7 +79,7 @@ class RelevanceDisplay:
         estimator : fitted estimator
             See :func:`feature_relevance`.
         X : array-like of shape (n_samples, n_features), optional
-            The data to look at, best the training data; by default the support vectors.
+            The data to look at, best the training data; by default as there.
         interactions : bool, default=False
             Compute and draw pairs as well.
         ax : matplotlib Axes, optional
@@ -95,7 +95,7 @@ class RelevanceDisplay:
         display = cls(
             total,
             feature_relevance(estimator, X, kind="main"),
-            feature_names=names_of(estimator, len(total)),
+            feature_names=names_of_model(estimator, X, len(total)),
             pairs=interaction_relevance(estimator, X) if interactions else None,
         )
         return display.plot(ax, **kwargs)
