@@ -26,7 +26,7 @@ def bad(case, X=None, y=None, **kwargs):
 def test_nan_and_infinity(case):
     X = case[1].copy()
     X[3, 1] = np.nan
-    with pytest.raises(ValueError, match="Input X contains NaN.*make_tabular_pipeline"):
+    with pytest.raises(ValueError, match=r"Input X contains NaN.*make_tabular_pipeline"):
         bad(case, X=X)
     X[3, 1] = np.inf
     with pytest.raises(ValueError, match="infinity"):
@@ -85,7 +85,7 @@ def test_regression_target_with_gaps(waves):
 def test_prices_are_no_classes():
     """A machine for each of two million pairs of prices would never end."""
     X = np.arange(2000.0).reshape(-1, 1)
-    with pytest.raises(ValueError, match="2000 different values in 2000 rows.*LearnedKernelSVR"):
+    with pytest.raises(ValueError, match=r"2000 different values in 2000 rows.*LearnedKernelSVR"):
         LearnedKernelSVC().fit(X, 1000.0 + np.arange(2000))
 
 

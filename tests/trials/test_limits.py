@@ -1,8 +1,8 @@
 """A newcomer's fit under a limit of the shell: a process that really is limited.
 
 Other first tries have their tests where the code is: files with text, gaps or semicolons
-(tests/cli), a model read in a new process, kills and checkpoints (tests/persistence), Ctrl-C
-(tests/estimators/test_long_fits.py), scikit-learn's searches (tests/estimators/test_citizenship.py).
+(tests/cli), a model read in a new process, kills and checkpoints (tests/persistence), Ctrl-C and
+scikit-learn's searches (tests/estimators).
 """
 
 import subprocess
