@@ -22,6 +22,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from errno import ENOENT
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -102,6 +103,8 @@ class ArchiveFormat:
         target = Path(os.path.realpath(path))
         if target.exists() and not target.is_file():
             raise self.error(f"{os.fspath(path)} exists and is not a regular file.")
+        if not target.parent.is_dir():  # or the error would name a file that nobody asked for
+            raise FileNotFoundError(ENOENT, "The folder does not exist", str(target.parent))
         manifest = {
             "format": self.name,
             "format_version": self.version,

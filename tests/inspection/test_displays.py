@@ -216,6 +216,8 @@ def test_relevance_of_a_table_has_the_names_that_the_model_sees():
     display = RelevanceDisplay.from_estimator(model, interactions=True)
     assert display.feature_names == ["x", "t_a", "t_b", "one_z"]
     np.testing.assert_array_equal(display.total, feature_relevance(model[-1]))
+    with pytest.raises(ValueError, match=r"could not convert string.*leave X out"):
+        RelevanceDisplay.from_estimator(model, table)
     model.fit(table.drop(columns="one").assign(z=1.0), y)
     assert RelevanceDisplay.from_estimator(model).feature_names == ["x", "z", "t_a", "t_b"]
 

@@ -239,7 +239,7 @@ def test_failed_save_keeps_the_old_model(classifier, model_file, monkeypatch, br
 def test_save_over_a_directory_or_into_a_missing_one(classifier, tmp_path):
     with pytest.raises(ModelFileError, match="not a regular file"):
         tessella.save(classifier, tmp_path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"The folder does not exist: '.*missing'"):
         tessella.save(classifier, tmp_path / "missing" / "model.tsl")
 
 

@@ -240,7 +240,16 @@ class _Function:
         return rows
 
     def _validated(self, X: Any) -> FloatArray:
-        rows: FloatArray = validate_data(self._estimator, X, dtype=np.float64, reset=False)
+        try:
+            rows: FloatArray = validate_data(self._estimator, X, dtype=np.float64, reset=False)
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise ValueError(
+                f"{error}. Features are varied as numbers. Of a pipeline that encodes text, leave "
+                "X out to see the features that its last step gets; for the columns of the table "
+                "use sklearn.inspection.permutation_importance."
+            ) from error
         return rows
 
     def _spread(self, X: FloatArray, count: int) -> FloatArray:
