@@ -45,8 +45,9 @@ _Methods = Annotated[
     list[str] | None,
     typer.Option(
         "--methods",
-        help="Methods by name, or module:function; commas or repeated. All that are installed by "
-        "default.",
+        help="Methods by name, or module:function for one of your own: a function of task, X, y "
+        "and seed that returns tessella.benchmarking.Fitted(model); commas or repeated. All that "
+        "are installed by default.",
     ),
 ]
 _Splits = Annotated[int, typer.Option("--splits", min=1, help="Random divisions of the data.")]

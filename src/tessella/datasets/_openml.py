@@ -70,8 +70,8 @@ def _get(address: str, info: DatasetInfo) -> bytes:
         why = f"{getattr(error, 'reason', None) or error}"
     raise DataError(
         f"{info.name!r} is not in the data folder and could not be fetched from {address}: {why}. "
-        f"Without a network, put {info.file_stem}.csv.gz into the folder yourself; its source is "
-        f"{info.source}."
+        f"Without a network, put {info.file_stem}.csv.gz into the folder yourself (the variable "
+        f"TESSELLA_DATA names it); its source is {info.source}."
     )
 
 
