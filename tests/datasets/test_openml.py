@@ -144,7 +144,9 @@ def test_server_without_the_set(server, empty):
 
 def test_no_network(empty, monkeypatch):
     monkeypatch.setenv("TESSELLA_OPENML", "http://127.0.0.1:9")
-    with pytest.raises(DataError, match=r"put abalone\.csv\.gz into the folder yourself.*TESSELLA_DATA"):
+    with pytest.raises(
+        DataError, match=r"put abalone\.csv\.gz into the folder yourself.*TESSELLA_DATA"
+    ):
         datasets.load("abalone")
 
 
