@@ -99,17 +99,21 @@ def test_dictionaries_go_through_the_same_search(monkeypatch):
 
     class Family:
         class MultipleKernelSVC(RandomForestClassifier):
-            def __init__(self, C=1.0, weighting=None, n_jobs=None):
+            def __init__(self, C=1.0, weighting=None, tol=None, n_jobs=None):
                 super().__init__(3, random_state=0, n_jobs=n_jobs)
-                self.C, self.weighting = C, weighting
+                self.C, self.weighting, self.tol = C, weighting, tol
 
             def fit(self, X, y):
-                seen.append((self.weighting, self.C))
+                seen.append((self.weighting, self.C, self.tol))
                 self.gap_ = 0.5
                 return super().fit(X, y)
 
     monkeypatch.setattr(_ours.importlib, "import_module", lambda name: Family)
     fitted = _ours.cka("classification", *rows("classification"), 0)
-    assert {weighting for weighting, _ in seen} == {"alignment"}
-    assert {C for _, C in seen} == set(_ours._MKL_STRENGTHS)
+    assert {weighting for weighting, _, _ in seen} == {"alignment"}
+    assert {C for _, C, _ in seen} == set(_ours._MKL_STRENGTHS)
+    assert {tol for _, _, tol in seen} == {1e-3}
     assert fitted.gap == 0.5
+    seen.clear()
+    _ours.smkl("classification", *rows("classification"), 0)
+    assert {(weighting, tol) for weighting, _, tol in seen} == {("simple", 1e-2)}
