@@ -114,11 +114,15 @@ def _exponents(figure: Json) -> Iterable[Row]:
             least = rows["exponent_of_last"] <= rows["paper"]
             yield (
                 f"Figure 3: time of an iteration, {title}, {task}",
-                f"m^{rows['paper']} n_P^{params['paper']}",
-                f"m^{rows['exponent_of_last']:.1f} n_P^{params['exponent_of_last']:.1f} (the last "
-                "three sizes)",
+                _growth(rows["paper"], params["paper"]),
+                _growth(rows["exponent_of_last"], params["exponent_of_last"])
+                + " (the last three sizes)",
                 "grows more slowly here" if least else "grows faster here",
             )
+
+
+def _growth(rows: float, params: float) -> str:
+    return f"$m^{{{rows:.1f}}}\\, n_P^{{{params:.1f}}}$"
 
 
 def _ranks_of_p(figure: Json) -> Iterable[Row]:

@@ -21,6 +21,7 @@ from tessella.multiple_kernels._kernels import (
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
+_S = TypeVar("_S")
 _T = TypeVar("_T")
 
 BANDWIDTHS = tuple(float(b) for b in np.geomspace(0.5, 10.0, 10).round(3))
@@ -268,7 +269,7 @@ def strips(n_rows: int, n_columns: int) -> list[slice]:
     return [slice(k, min(k + height, n_rows)) for k in range(0, n_rows, height)]
 
 
-def in_threads(work: Callable[[slice], _T], pieces: list[slice], n_jobs: int | None) -> list[_T]:
+def in_threads(work: Callable[[_S], _T], pieces: list[_S], n_jobs: int | None) -> list[_T]:
     """The outcomes of pieces of work, in their order, whatever the number of threads."""
     threads = min(effective_threads(n_jobs), len(pieces))
     if threads < 2:

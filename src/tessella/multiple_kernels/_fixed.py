@@ -18,6 +18,7 @@ from tessella.solvers._run import Callback, Run, run_to_end
 FloatArray = NDArray[np.float64]
 
 _PATIENCE = 3
+_GROUPS = 8  # of strips of the alignment, each with a sum of its own
 
 
 def average_weights(kernels: BoundDictionary) -> FloatArray:
@@ -84,9 +85,19 @@ def alignment_system(
             flat[number] = (centred * root[own][:, None] * root).ravel()
         return flat @ flat.T, flat @ (Y[own] @ Y.T).ravel()
 
-    # Strips thin enough that all kernels together stay within some tens of megabytes.
+    def total(own: list[slice]) -> tuple[FloatArray, FloatArray]:
+        M, a = np.zeros((n, n)), np.zeros(n)
+        for piece in own:
+            part_of_M, part_of_a = strip(piece)
+            M += part_of_M
+            a += part_of_a
+        return M, a
+
+    # Strips thin enough that all kernels together stay within some tens of megabytes. Sums of a
+    # fixed number of groups: an M for each strip would be gigabytes where there are many kernels,
+    # and one for each thread would let the last digits depend on their number.
     pieces = strips(len(rows), max(1, len(rows) * max(1, n // 32)))
-    parts = in_threads(strip, pieces, kernels.n_jobs)
+    parts = in_threads(total, [pieces[k::_GROUPS] for k in range(_GROUPS)], kernels.n_jobs)
     return np.sum([M for M, _ in parts], axis=0), np.sum([a for _, a in parts], axis=0)
 
 
