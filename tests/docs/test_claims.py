@@ -63,9 +63,8 @@ def test_seconds_beside_tkl():
 def test_rank_verdict_follows_the_order(report):
     assert claims._first_in_rank(report)[-1] in (claims.HOLDS, claims.FAILS)
     turned = copy.deepcopy(report)
-    turned["among_the_papers"]["both"] = {
-        "sets": ["one"], "methods": ["rf", "tkl"], "mean": [1.0, 2.0]
-    }  # fmt: skip
+    both = {"sets": ["one"], "methods": ["rf", "tkl"], "mean": [1.0, 2.0]}
+    turned["among_the_papers"] = {"classification": None, "both": both}
     row = claims._first_in_rank(turned)
     assert row[-1] == claims.FAILS
-    assert row[2] == "mean ranks over 1 sets: RF 1.00, TKL 2.00"
+    assert row[2] == "mean ranks: both (1 sets) RF 1.00, TKL 2.00"

@@ -259,12 +259,14 @@ def _among_the_papers(report: dict[str, Any]) -> list[Block]:
     if "both" not in found:
         return []
     means = {key: dict(zip(r["methods"], r["mean"], strict=True)) for key, r in found.items()}
+    # Those ranked on all sets first; a method may be ranked in one task alone.
+    names = dict.fromkeys(name for ranks in reversed(found.values()) for name in ranks["methods"])
     rows = [
         [
             report["methods"][name]["title"],
             *(f"{ranks[name]:.2f}" if name in ranks else NOTHING for ranks in means.values()),
         ]
-        for name in found["both"]["methods"]
+        for name in names
     ]
     header = [f"{key}: {_sets(ranks['sets'])}" for key, ranks in found.items()]
     text = "Mean ranks of the paper's methods alone, on the paper's data sets."
