@@ -11,10 +11,13 @@ from typing import Any
 
 from markdown_tables import table
 
+from tessella.benchmarking._document import NOTHING, score_text, verdicts, with_deviation
+from tessella.benchmarking._report import EMPTY
+
 Json = dict[str, Any]
 
-_NOTHING = "–"
 _TIED = "\N{NO-BREAK SPACE}"
+_ABSENT = {"state": EMPTY}
 _PICTURES = {
     "ranks": "Mean ranks of the methods and the critical difference",
     "scores": "Scores of all methods on all divisions",
@@ -33,7 +36,7 @@ def scores(report: Json, task: str) -> str:
     for row in found["rows"]:
         cells = row["cells"]
         best = _best(cells, task)
-        texts = {name: _score(cells.get(name, {}), best) for name in (ours, *shown)}
+        texts = {name: _score(cells.get(name, _ABSENT), best) for name in (ours, *shown)}
         shape = f"{row['rows']:,}{_TIED}×{_TIED}{row['features']}"
         name = f"{row['title']} ({shape})"
         rows.append((name, texts[ours], _printed(cells[ours]), *(texts[n] for n in shown)))
@@ -42,7 +45,7 @@ def scores(report: Json, task: str) -> str:
         f"{task.capitalize()}, {found['metric']}; the paper's values are those of its "
         f"{found['paper_table'].split(' (')[0]}.\n\n"
         + table(head, rows, "-" + "r" * (len(head) - 1))
-        + f"\n\n{_verdicts(found['rows'], ours, title)}{_circumstances(report)}\n"
+        + f"\n\n{verdicts(found['rows'], ours, title)} {_circumstances(report)}\n"
     )
 
 
@@ -84,42 +87,13 @@ def _best(cells: Json, task: str) -> float | None:
 
 
 def _score(cell: Json, best: float | None) -> str:
-    state = cell.get("state")
-    if state == "n/a":
-        return "N/A"
-    if state == "failed":
-        return "failed"
-    if "mean" not in cell:
-        return _NOTHING
-    text = _with_deviation(cell["mean"], cell["deviation"])
-    if state == "partly":
-        return f"{text} ({cell['splits']})"
-    return f"**{text}**" if cell["mean"] == best else text
+    text = score_text(cell).replace(" ", _TIED)
+    return f"**{text}**" if cell["state"] == "done" and cell["mean"] == best else text
 
 
 def _printed(cell: Json) -> str:
     value = cell.get("paper", {}).get("score")
-    return _NOTHING if value is None else _with_deviation(*value)
-
-
-def _with_deviation(mean: float, deviation: float | None) -> str:
-    digits = 2 if abs(mean) >= 1 else 4
-    spread = "" if deviation is None else f"{_TIED}±{_TIED}{deviation:.{digits}f}"
-    return f"{mean:.{digits}f}{spread}"
-
-
-def _verdicts(rows: list[Json], ours: str, title: str) -> str:
-    said = {
-        "within": "within one deviation of the paper's value",
-        "better": "better by more than one",
-        "worse": "worse by more than one",
-    }
-    parts = []
-    for verdict, text in said.items():
-        sets = [r["title"] for r in rows if r["cells"][ours].get("verdict") == verdict]
-        if sets:
-            parts.append(f"{text} on {', '.join(sets)}")
-    return f"{title} is {'; '.join(parts)}. " if parts else ""
+    return NOTHING if value is None else with_deviation(*value).replace(" ", _TIED)
 
 
 def _circumstances(report: Json) -> str:
@@ -131,7 +105,7 @@ def _circumstances(report: Json) -> str:
 
 def _gains(values: Json) -> list[str]:
     found = (values.get(key) for key in ("ours", "paper_same", "paper"))
-    return [_NOTHING if value is None else f"{value:+.2f}{_TIED}%" for value in found]
+    return [NOTHING if value is None else f"{value:+.2f}{_TIED}%" for value in found]
 
 
 def _rules(ranks: Json, gains: Json, titles: dict[str, str]) -> str:

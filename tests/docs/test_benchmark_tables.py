@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tessella.benchmarking._document import NOTHING
+
 ROOT = Path(__file__).parent.parent.parent
 BENCHMARKS = ROOT / "benchmarks"
 RESULTS = BENCHMARKS / "results"
@@ -111,7 +113,7 @@ def test_scores_are_those_of_the_report(accuracy, report, task):
         if "mean" in cell:
             shown = float(line[1].strip("*").split()[0])
             assert shown == pytest.approx(cell["mean"], abs=last_digit(cell["mean"]))
-        assert ("paper" in cell) == (line[2] != "–")
+        assert ("paper" in cell) == (line[2] != NOTHING)
     assert head[1:3] == ["TKL", "TKL, paper"]
 
 
@@ -139,7 +141,7 @@ def test_any_part_of_the_report_will_do(accuracy, report, tmp_path):
     head, first, second = columns(accuracy.scores(part, "classification"))
     assert head[3:] == ["RF"]
     assert first[1].endswith("(1)")
-    assert first[3] == "–"
+    assert first[3] == NOTHING
     assert second[3] == "N/A"
     assert "Not enough" in accuracy.standings(part, "classification", tmp_path)
     del part["tables"]["classification"]

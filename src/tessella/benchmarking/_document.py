@@ -121,7 +121,7 @@ def _scores(task: str, table: dict[str, Any], shown: dict[str, str]) -> Table:
     rows, strong = [], set()
     for i, row in enumerate(table["rows"]):
         cells = [row["cells"][name] for name in shown]
-        rows.append([_name_of(row), *map(_score, cells)])
+        rows.append([_name_of(row), *map(score_text, cells)])
         means = {j: cell["mean"] for j, cell in enumerate(cells) if cell["state"] == DONE}
         if means:
             best = (max if task == CLASSIFICATION else min)(means.values())
@@ -133,7 +133,8 @@ def _name_of(row: dict[str, Any]) -> str:
     return f"{row['title']} ({row['rows']:,} × {row['features']})"
 
 
-def _score(cell: dict[str, Any]) -> str:
+def score_text(cell: dict[str, Any]) -> str:
+    """A cell of the table of scores."""
     if cell["state"] == NONE:
         return "N/A"
     if cell["state"] == EMPTY:
@@ -172,12 +173,12 @@ def _beside(table: dict[str, Any], report: dict[str, Any], shown: dict[str, str]
     return [
         Heading(3, "Beside the paper"),
         Paragraph(about),
-        Paragraph(_verdicts(table["rows"], leader, title)),
+        Paragraph(verdicts(table["rows"], leader, title)),
         Table(header, rows, left=2),
     ]
 
 
-def _verdicts(rows: list[dict[str, Any]], method: str, title: str) -> str:
+def verdicts(rows: list[dict[str, Any]], method: str, title: str) -> str:
     """On which sets a method is as good as in the paper, within one deviation, and where not."""
     found: dict[str, list[str]] = {"within": [], "better": [], "worse": []}
     for row in rows:
@@ -198,7 +199,7 @@ def _pair(cell: dict[str, Any]) -> list[str]:
     theirs, seconds = cell["paper"]["score"], cell["paper"]["seconds"]
     far = cell.get("deviations_from_paper")
     return [
-        _score(cell),
+        score_text(cell),
         "N/A" if theirs is None else with_deviation(*theirs),
         NOTHING if far is None else f"{far:+.1f}",
         cell.get("verdict", NOTHING),
