@@ -10,6 +10,7 @@ from tessella.multiple_kernels import KernelDictionary, _learned
 from tessella.multiple_kernels._bound import BoundDictionary
 from tessella.multiple_kernels._fixed import given
 from tessella.multiple_kernels._learned import learned
+from tessella.multiple_kernels._line import KernelLine
 from tessella.multiple_kernels._problem import WeightsProblem
 from tessella.multiple_kernels._simple import simple
 from tessella.solvers import SolverStatus
@@ -90,6 +91,29 @@ def test_simple_and_learned_agree(task):
     assert fast.bound <= slow.value
     assert slow.value == pytest.approx(fast.value, rel=1e-3)
     assert fast.n_svm < 0.3 * slow.n_svm
+
+
+def test_a_line_of_weights_has_the_matrices_and_slopes_of_its_kernels(task):
+    problem, _ = problem_of(task, 60)
+    kernels, n = problem.kernels, len(problem.kernels)
+    rng = np.random.default_rng(3)
+    direction = rng.normal(size=n)
+    direction -= direction.mean()
+    line = KernelLine(kernels, np.full(n, 1.0 / n), direction)
+    w = problem.dual.feasible(rng.normal(size=problem.dual.size))
+    for dropped in (0, 5):
+        falling = np.flatnonzero(line.direction < 0)
+        ends = -line.weights[falling] / line.direction[falling]
+        weights = line.weights_at(float(ends.min()))
+        assert weights[falling[np.argmin(ends)]] == 0.0
+        kept = kernels.matrix(weights).copy()
+        line.stand_at(weights)
+        direction = line.direction.copy()
+        direction[[falling[np.argmin(ends)], dropped]] = 0.0
+        line.turn(direction)
+        assert line.slope(w) == pytest.approx(-0.5 * problem.at(w).forms @ direction, rel=1e-10)
+        kernels.forget()
+        np.testing.assert_allclose(kept, kernels.matrix(weights), rtol=1e-12)
 
 
 def test_simplemkl_does_not_jam_at_weights_of_rounding():

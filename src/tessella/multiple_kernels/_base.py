@@ -116,7 +116,7 @@ class BaseMultipleKernel(NotebookStepMixin, BaseEstimator):  # type: ignore[misc
         task = self._task(X, y, weight)
         fit_box(task.rows.X)  # an error when all rows are equal
         sizes = task.machines.sizes
-        require_dictionary_memory(len(task.rows.X), sizes, joint=self.weighting == "learned")
+        require_dictionary_memory(len(task.rows.X), sizes, self.weighting)
         with limit_blas(), self._display() as display:
             dictionary = self._dictionary().fit(task.rows.X, task.rows.weight)
             bound = BoundDictionary(dictionary, task.rows.X, task.machines, self.n_jobs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 
 import numpy as np
@@ -42,16 +42,17 @@ class BoundDictionary:
         self.machines = machines
         self.n_jobs = n_jobs
         self._rows = dictionary.scaled(X)
-        self._forget()
+        self.forget()
 
     def restrict(self, rows: IntArray, machines: Machines) -> BoundDictionary:
         """The same kernels on some of the rows, for machines on those."""
         part = copy(self)
         part.machines, part._rows = machines, np.ascontiguousarray(self._rows[rows])
-        part._forget()
+        part.forget()
         return part
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Drop the matrix that is kept: the next one is evaluated from the kernels."""
         self._weights: FloatArray | None = None
         self._matrix: FloatArray | None = None
 
@@ -65,23 +66,37 @@ class BoundDictionary:
 
     def matrix(self, weights: FloatArray) -> FloatArray:
         """``K(weights)`` on all rows; the memory is used again for the next one."""
+
+        def evaluate(out: FloatArray) -> None:
+            out.fill(0.0)
+            self.add(weights, out)
+
         if self._weights is None or not np.array_equal(weights, self._weights):
-            if self._matrix is None:
-                self._matrix = np.empty((self.n_rows, self.n_rows))
-            self._weights = None  # not valid while it is being written
-            self._fill(self._matrix, weights)
-            self._weights = weights.copy()
+            self.keep(weights, evaluate)
         assert self._matrix is not None
         return self._matrix
 
-    def _fill(self, out: FloatArray, weights: FloatArray) -> None:
+    def keep(self, weights: FloatArray, write: Callable[[FloatArray], None]) -> None:
+        """Keep as ``K(weights)`` what `write` makes of the memory for it."""
+        if self._matrix is None:
+            self._matrix = np.empty((self.n_rows, self.n_rows))
+        self._weights = None  # not valid while it is being written
+        write(self._matrix)
+        self._weights = weights.copy()
+
+    def add(self, weights: FloatArray, out: FloatArray) -> None:
+        """Add ``K(weights)`` to a symmetric matrix; weights of any sign."""
         rows = self._rows
+        if not weights.any():
+            return
 
         def strip(own: slice) -> None:
             # From the diagonal on; the rest is its mirror image, so K is symmetric to the bit.
-            self.dictionary.combined(weights, rows[own], rows[own.start :], out[own, own.start :])
-            square = out[own, own]
+            tile = np.empty((own.stop - own.start, len(rows) - own.start))
+            self.dictionary.combined(weights, rows[own], rows[own.start :], tile)
+            square = tile[:, : len(tile)]
             np.copyto(square, 0.5 * (square + square.T))
+            out[own, own.start :] += tile
             out[own.stop :, own] = out[own, own.stop :].T
 
         in_threads(strip, strips(len(rows), len(rows)), self.n_jobs)
@@ -153,12 +168,12 @@ class BoundDictionary:
         return products
 
 
-def require_dictionary_memory(n_rows: int, sizes: list[int], *, joint: bool) -> None:
+def require_dictionary_memory(n_rows: int, sizes: list[int], weighting: str) -> None:
     """Raise MemoryError before anything is computed, when the matrices cannot be held."""
-    several = 8 * max(sizes) ** 2 if len(sizes) > 1 else 0
-    needed = 8 * n_rows**2 + several + (24 * max(sizes) ** 2 if joint else 0)
+    whole = 3 if weighting == "simple" else 1  # its line of weights has two of its own
+    own = (3 if weighting == "learned" else 0) + (1 if len(sizes) > 1 else 0)
     require_memory(
-        needed,
+        8 * (whole * n_rows**2 + own * max(sizes) ** 2),
         f"A weighted sum of kernels on {n_rows} rows",
         "Use fewer rows.",
     )

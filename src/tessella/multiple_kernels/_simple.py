@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.multiple_kernels._learned import start_run
+from tessella.multiple_kernels._line import KernelLine
 from tessella.multiple_kernels._problem import WeightsPoint, WeightsProblem
 from tessella.problems import DualPoint
 from tessella.solvers import SolverResult, SolverStatus
@@ -24,7 +25,6 @@ from tessella.solvers._run import Callback, Run, StopRun, run_to_end
 FloatArray = NDArray[np.float64]
 
 _TRIALS = 20  # SVMs of a line search
-_NO_WEIGHT = 1e-8  # of the largest
 _FLAT = 0.1  # a slope this part of the first one ends it
 
 
@@ -60,8 +60,9 @@ def simple(
 
     Notes
     -----
-    An iteration costs several SVMs on all samples, each with a pass over the kernels that have a
-    weight and, for its gradient, a pass over all kernels on the support vectors.
+    An iteration costs dozens of SVMs on all samples, each with a pass over three matrices, and
+    three passes over all kernels: for the direction, for its gradient on the support vectors, and
+    for the certificate.
     """
     run = start_run(
         "simple",
@@ -105,6 +106,7 @@ class _Descent:
         except (StopRun, KeyboardInterrupt):
             # In the middle of an iteration, of perhaps hundreds of SVMs: keep what it has found.
             if self._run.has_answer and self._lowest.value < self._run.value:
+                self._problem.kernels.forget()
                 self._run.replace(self._lowest.weights, self._lowest.point.w)
             raise
 
@@ -113,13 +115,21 @@ class _Descent:
         while True:
             self._run.record_point(here.weights, cast(DualPoint, here.point), step)
             before = here
-            here = self._line_search(*self._drop_kernels(here, _descent_direction(here)))
+            here = self._descend(before)
+            # What is certified next is the sum of its kernels, without the rounding of a line.
+            self._problem.kernels.forget()
             step = float(np.abs(here.weights - before.weights).sum())
             if here.value >= before.value * (1.0 - 1e-15):
                 if self._accuracy < 1e-12:
                     return SolverStatus.STALLED
                 self._accuracy *= 0.1  # the SVMs were too inexact to tell up from down
                 here = self._svm(before.weights, before.point.w)
+
+    def _descend(self, here: _Trial) -> _Trial:
+        """Along one direction, first to where kernels end, then by a line search."""
+        line = KernelLine(self._problem.kernels, here.weights, _descent_direction(here))
+        there, longest, end = self._drop_kernels(line, here)
+        return there if end is None else self._line_search(line, there, longest, end)
 
     def _svm(self, weights: FloatArray, w: FloatArray | None) -> _Trial:
         K = self._problem.kernels.machine_matrices(weights)
@@ -131,51 +141,44 @@ class _Descent:
         self._lowest = trial
         return trial
 
-    def _drop_kernels(
-        self, here: _Trial, direction: FloatArray
-    ) -> tuple[_Trial, FloatArray, float, _Trial | None]:
+    def _drop_kernels(self, line: KernelLine, here: _Trial) -> tuple[_Trial, float, _Trial | None]:
         """Go to the largest step as long as that lowers the value, each time one kernel fewer.
 
-        Gives the point and the direction of the line search, the longest step, and the trial at
-        its end.
+        Gives the point where the line search begins, the longest step from there, and the trial
+        at its end.
         """
+        rounding = _rounding(here)
         while True:
-            falling = np.flatnonzero(direction < 0)
+            falling = np.flatnonzero(line.direction < 0)
             if not len(falling):
-                return here, direction, 0.0, None
-            ratios = -here.weights[falling] / direction[falling]
+                return here, 0.0, None
+            ratios = -line.weights[falling] / line.direction[falling]
             first = falling[np.argmin(ratios)]
             longest = float(ratios.min())
-            weights = here.weights + longest * direction
-            weights[first] = 0.0
-            end = self._svm(_on_simplex(weights), here.point.w)
+            end = self._svm(line.weights_at(longest), here.point.w)
             # Over a short step the values differ by less than the SVMs are accurate; a slope that
             # still falls says the same.
-            if end.value >= here.value and end.gradient @ direction > 0:
-                return here, direction, longest, end
+            if end.value >= here.value and line.slope(end.point.w) > 0:
+                return here, longest, end
             here = self._lower(end)
-            largest = int(np.argmax(here.weights))
-            direction = direction.copy()
+            line.stand_at(here.weights)
+            direction = line.direction.copy()
             direction[first] = 0.0
-            direction = _balanced(direction, largest, here.gradient)
+            line.turn(_balanced(direction, int(np.argmax(here.weights)), rounding))
 
-    def _line_search(
-        self, here: _Trial, direction: FloatArray, longest: float, end: _Trial | None
-    ) -> _Trial:
+    def _line_search(self, line: KernelLine, here: _Trial, longest: float, end: _Trial) -> _Trial:
         """The lowest of a few trials; slopes at both ends of the interval say where to try."""
-        if end is None:
-            return here
-        first = float(here.gradient @ direction)
+        first = line.slope(here.point.w)
         low, high = 0.0, longest
-        slope_low, slope_high = first, float(end.gradient @ direction)
+        slope_low, slope_high = first, line.slope(end.point.w)
         best = here
         for _ in range(_TRIALS):
             if slope_low >= 0 or slope_high <= 0:
                 break
             part = np.clip(-slope_low / (slope_high - slope_low), 0.1, 0.9)
             middle = low + float(part) * (high - low)
-            trial = self._svm(_on_simplex(here.weights + middle * direction), best.point.w)
-            slope = float(trial.gradient @ direction)
+            trial = self._svm(line.weights_at(middle), best.point.w)
+            slope = line.slope(trial.point.w)
             if trial.value < best.value:
                 best = self._lower(trial)
             if abs(slope) <= _FLAT * abs(first):
@@ -193,19 +196,17 @@ def _descent_direction(here: _Trial) -> FloatArray:
     largest = int(np.argmax(weights))
     direction: FloatArray = gradient[largest] - gradient
     direction[(weights <= 0) & (direction < 0)] = 0.0
-    return _balanced(direction, largest, gradient)
+    return _balanced(direction, largest, _rounding(here))
 
 
-def _balanced(direction: FloatArray, largest: int, gradient: FloatArray) -> FloatArray:
+def _rounding(here: _Trial) -> float:
+    """What in a difference of derivatives is rounding."""
+    return 1e-14 * float(np.abs(here.gradient).max())
+
+
+def _balanced(direction: FloatArray, largest: int, rounding: float) -> FloatArray:
     """A direction free of rounding, whose sum the largest weight makes zero."""
-    clean = np.where(np.abs(direction) > 1e-14 * np.abs(gradient).max(), direction, 0.0)
+    clean = np.where(np.abs(direction) > rounding, direction, 0.0)
     clean[largest] = 0.0
     clean[largest] = -clean.sum()
     return clean
-
-
-def _on_simplex(weights: FloatArray) -> FloatArray:
-    """The same, free of weights so small that the next step would have to end at them."""
-    positive: FloatArray = np.where(weights > _NO_WEIGHT * weights.max(), weights, 0.0)
-    scaled: FloatArray = positive / positive.sum()
-    return scaled
