@@ -1,5 +1,7 @@
 """The methods learn, and choose what a grid search would choose."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1, make_moons
@@ -8,9 +10,53 @@ from sklearn.model_selection import GridSearchCV
 
 from tessella.benchmarking import _ours, _peers, _trees, methods
 from tessella.benchmarking._methods import METHODS, NotApplicableError
-from tessella.benchmarking._tuning import SCORING, folds
+from tessella.benchmarking._tuning import SCORING, best_parameters, folds
 
 SIZES = (3, 6, 9)
+
+
+class Found:
+    """A search over C whose score is a function of it."""
+
+    def __init__(self, score, points, asked):
+        asked.append(list(points["model__C"]))
+        self.best_score_, C = max((score(C), -C) for C in points["model__C"])
+        self.best_params_ = {"model__C": -C, "width": points["width"][0]}
+
+
+@pytest.mark.parametrize(
+    ("best", "asked"),
+    [
+        (10.0, []),
+        (100.0, [[1e3, 1e4]]),
+        (1e3, [[1e3, 1e4]]),
+        (1e5, [[1e3, 1e4], [1e5, 1e6]]),
+        (1e9, [[1e3, 1e4], [1e5, 1e6], [1e7, 1e8]]),
+        (0.1, [[0.01, 0.1]]),
+        (1e-9, [[0.01, 0.1], [1e-4, 1e-3]]),
+    ],
+)
+def test_strengths_go_on_beyond_an_end_that_is_best(best, asked):
+    calls = []
+    grid = {"model__C": [1.0, 10.0, 100.0], "width": [7]}
+
+    def search(points):
+        return Found(lambda C: -abs(np.log10(C / best)), points, calls)
+
+    found = best_parameters(search, grid)
+    np.testing.assert_allclose(found["model__C"], np.clip(best, 1e-4, 1e8))
+    assert found["width"] == 7
+    assert len(calls) == 1 + len(asked)
+    for points, expected in zip(calls[1:], asked, strict=True):
+        np.testing.assert_allclose(points, expected)
+
+
+def test_strengths_do_not_go_on_for_the_same_score():
+    calls = []
+    search = partial(Found, lambda C: min(C, 100.0), asked=calls)
+    found = best_parameters(search, {"model__C": [1.0, 10.0, 100.0], "width": [7]})
+    assert found["model__C"] == 100.0
+    assert len(calls) == 2
 
 
 @pytest.fixture
@@ -111,7 +157,7 @@ def test_dictionaries_go_through_the_same_search(monkeypatch):
     monkeypatch.setattr(_ours.importlib, "import_module", lambda name: Family)
     fitted = _ours.cka("classification", *rows("classification"), 0)
     assert {weighting for weighting, _, _ in seen} == {"alignment"}
-    assert {C for _, C, _ in seen} == set(_ours._MKL_STRENGTHS)
+    assert {C for _, C, _ in seen} == {*_ours._MKL_STRENGTHS, 0.01, 0.001}  # all score the same
     assert {tol for _, _, tol in seen} == {1e-3}
     assert fitted.gap == 0.5
     seen.clear()

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from tessella.benchmarking._methods import CLASSIFICATION, Fitted
-from tessella.benchmarking._tuning import SCORING, Stopwatch, folds, grid_search, tube
+from tessella.benchmarking._tuning import (
+    SCORING,
+    Stopwatch,
+    best_parameters,
+    folds,
+    grid_search,
+    tube,
+)
 from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 from tessella.kernels import TessellatedKernels
 from tessella.model_selection import KernelPathCV
@@ -44,17 +51,20 @@ def _searched(task: str, kernels: Any, X: Any, y: Any, seed: int) -> Fitted:
     else:
         model = LearnedKernelSVR(kernels=kernels, epsilon=tube(y), precision=precision, n_jobs=1)
     prefix = "" if isinstance(kernels, str) else "kernels__"
-    grid = {"C": _TKL_GRID["C"], f"{prefix}delta": _TKL_GRID["delta"]}
-    search = KernelPathCV(model, grid, cv=folds(task, seed), scoring=SCORING[task], refit=False)
+    grid: dict[str, Any] = {"C": _TKL_GRID["C"], f"{prefix}delta": _TKL_GRID["delta"]}
+    rows = _rows_to_tune_on(len(y), seed)
+
+    def search(points: dict[str, Any]) -> Any:
+        divisions = folds(task, seed)
+        path = KernelPathCV(model, points, cv=divisions, scoring=SCORING[task], refit=False)
+        return path.fit(X[rows], y[rows])
+
     tuning, fitting = Stopwatch(), Stopwatch()
     with tuning():
-        rows = _rows_to_tune_on(len(y), seed)
-        search.fit(X[rows], y[rows])
+        best = best_parameters(search, grid)
     with fitting():
-        model.set_params(**search.best_params_).fit(X, y)
-    return Fitted(
-        model, search.best_params_, tuning.seconds, fitting.seconds, gap=float(model.gap_)
-    )
+        model.set_params(**best).fit(X, y)
+    return Fitted(model, best, tuning.seconds, fitting.seconds, gap=float(model.gap_))
 
 
 def _rows_to_tune_on(count: int, seed: int) -> Any:
