@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import mean, median, stdev
 from typing import Any
 
 import accuracy_tables
@@ -29,6 +29,7 @@ def write_all(benchmarks: Path, output: Path) -> None:
         "balance": lambda: balance(read(results, "balance")),
         "sdp": lambda: semidefinite(read(results, "sdp")),
         "protocol": lambda: protocol(read(results, "protocol")),
+        "strength": lambda: strength(read(results, "strength")),
         "kernels": lambda: multiple_kernels(read(results, "multiple-kernels")),
     }
     for task in ("classification", "regression"):
@@ -234,15 +235,29 @@ def protocol(result: Json) -> str:
     rows = []
     for record in result["results"]:
         errors = sorted(record["errors"])
-        mean, middle = sum(errors) / len(errors), median(errors)
-        spread = (sum((e - mean) ** 2 for e in errors) / (len(errors) - 1)) ** 0.5
         cells = (
-            f"{mean:.2f} ± {spread:.2f}",
-            *(f"{e:.2f}" for e in (middle, errors[0], errors[-1])),
+            mean_and_spread(errors, 2),
+            *(f"{e:.2f}" for e in (median(errors), errors[0], errors[-1])),
         )
         rows.append((record["variant"], str(len(errors)), *cells))
     head = ("variant", "divisions", "test error (MSE)", "median", "smallest", "largest")
     return table(head, rows, "-rrrrr") + _machine(result)
+
+
+def strength(result: Json) -> str:
+    """Test accuracy of each method against C."""
+    rows = [
+        (record["method"], *(mean_and_spread(values, 1) for values in record["accuracy"]))
+        for record in result["results"]
+    ]
+    strengths = result["results"][0]["strengths"]
+    head = ("test accuracy in %", *(f"C = {C:,.0f}" for C in strengths))
+    return table(head, rows, "-" + "r" * len(strengths)) + _machine(result)
+
+
+def mean_and_spread(values: list[float], digits: int) -> str:
+    """Mean and standard deviation of values from several divisions."""
+    return f"{mean(values):.{digits}f} ± {stdev(values):.{digits}f}"
 
 
 def score(value: float | None) -> str:
