@@ -13,7 +13,7 @@ from sklearn.svm import SVC, SVR
 
 from tessella import KernelDictionary, MultipleKernelSVC, MultipleKernelSVR
 from tessella.estimators._machines import Machines
-from tessella.multiple_kernels import Gaussian, Polynomial
+from tessella.multiple_kernels import Gaussian, Polynomial, _fixed
 from tessella.multiple_kernels._bound import BoundDictionary
 from tessella.multiple_kernels._fixed import (
     alignment_system,
@@ -74,6 +74,41 @@ def test_alignment_without_negative_weights_is_the_largest_there_is():
     start = np.full(len(fitted), 1.0 / len(fitted))
     best = minimize(lambda mu: -alignment(mu), start, bounds=[(0, 1)] * len(fitted), tol=1e-14)
     assert alignment(found) == pytest.approx(-best.fun, abs=1e-7)
+
+
+def test_alignment_is_computed_once_for_a_search_over_C(monkeypatch):
+    computed = []
+    rule = _fixed.computed_alignment_weights
+
+    def counted(*arguments):
+        computed.append(arguments)
+        return rule(*arguments)
+
+    monkeypatch.setattr(_fixed, "computed_alignment_weights", counted)
+    monkeypatch.setattr(_fixed, "_ALIGNMENTS", _fixed._Remembered())
+    _, X, y = bound_of("alike")
+    model = MultipleKernelSVC(kernels=DICTIONARIES["alike"], weighting="alignment")
+    first = model.fit(X, y).weights_.copy()
+    model.weights_[:] = 0.0  # theirs to change
+    np.testing.assert_array_equal(model.set_params(C=7.0).fit(X, y).weights_, first)
+    assert len(computed) == 1
+    model.fit(X, y, np.arange(len(y)) % 3 + 1.0)
+    model.fit(X, np.roll(y, 1))
+    model.fit(X + np.arange(len(y))[:, None] % 2, y)
+    model.set_params(kernels=DICTIONARIES["unlike"]).fit(X, y)
+    assert len(computed) == 5
+    model.set_params(kernels=[lambda A, B: A @ B.T, Gaussian(1.0)]).fit(X, y)
+    model.fit(X, y)
+    assert len(computed) == 7
+
+
+def test_alignment_of_many_problems_is_not_kept():
+    memory = _fixed._Remembered()
+    for number in range(40):
+        memory.get((number,), lambda: np.ones(2))
+    assert len(memory._weights) == memory._MOST
+    kept = memory.get((39,), lambda: pytest.fail("it was there"))
+    np.testing.assert_array_equal(kept, [1.0, 1.0])
 
 
 def test_alignment_counts_weights_as_copies():

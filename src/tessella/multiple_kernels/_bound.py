@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from tessella.backend import require_memory
 from tessella.estimators._machines import Machines
 from tessella.multiple_kernels._dictionary import FittedDictionary, in_threads, strips
+from tessella.multiple_kernels._kernels import OnFeatures
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -55,6 +57,14 @@ class BoundDictionary:
         """Drop the matrix that is kept: the next one is evaluated from the kernels."""
         self._weights: FloatArray | None = None
         self._matrix: FloatArray | None = None
+
+    def key(self) -> tuple[object, ...] | None:
+        """Equal for equal kernels on equal rows; None where kernels are functions."""
+        dictionary = self.dictionary
+        if any(isinstance(kernel, OnFeatures) for kernel in dictionary.kernels):
+            return None
+        rows = hashlib.sha256(np.ascontiguousarray(self._rows).tobytes()).digest()
+        return dictionary.kernels, dictionary.cosine, dictionary.factors.tobytes(), rows
 
     def __len__(self) -> int:
         return len(self.dictionary)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
 from typing import cast
 
 import numpy as np
@@ -29,7 +32,50 @@ def average_weights(kernels: BoundDictionary) -> FloatArray:
 # ----------------------------------------------------------------------------------- alignment
 
 
+class _Remembered:
+    """The last few weights of a rule that does not look at C.
+
+    A search over C asks for the same weights at every value of it, and the alignment of a large
+    dictionary takes far longer than the SVM that follows.
+    """
+
+    _MOST = 16
+
+    def __init__(self) -> None:
+        self._weights: OrderedDict[tuple[object, ...], FloatArray] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: tuple[object, ...], compute: Callable[[], FloatArray]) -> FloatArray:
+        """The weights of a key, computed if they are not there."""
+        with self._lock:
+            found = self._weights.get(key)
+        if found is None:
+            found = compute()
+            with self._lock:
+                self._weights[key] = found
+                while len(self._weights) > self._MOST:
+                    self._weights.popitem(last=False)
+        return found.copy()
+
+
+_ALIGNMENTS = _Remembered()
+
+
 def alignment_weights(
+    kernels: BoundDictionary, targets: FloatArray, weight: FloatArray
+) -> FloatArray:
+    """Weights of the largest centred alignment with the target (CKA); remembered for a while.
+
+    Parameters and the result are those of :func:`computed_alignment_weights`.
+    """
+    named = kernels.key()
+    if named is None:  # functions of the user may change their mind
+        return computed_alignment_weights(kernels, targets, weight)
+    key = (*named, targets.shape, targets.tobytes(), weight.tobytes())
+    return _ALIGNMENTS.get(key, lambda: computed_alignment_weights(kernels, targets, weight))
+
+
+def computed_alignment_weights(
     kernels: BoundDictionary, targets: FloatArray, weight: FloatArray
 ) -> FloatArray:
     """Weights of the largest centred alignment with the target (CKA).
