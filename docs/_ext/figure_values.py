@@ -216,6 +216,7 @@ SOURCES: dict[str, Callable[[Json], Figures]] = {
     "benchmarks/results/several-classes.json": several_classes,
     "benchmarks/results/multiple-kernels.json": multiple_kernels,
     "benchmarks/results/protocol.json": paper_figure_values.protocol,
+    "benchmarks/results/strength.json": paper_figure_values.strength,
     "benchmarks/reports/report.json": report,
     "benchmarks/reports/figures/convergence.json": paper_figure_values.convergence,
     "benchmarks/reports/figures/scaling.json": paper_figure_values.scaling,

@@ -102,6 +102,16 @@ def protocol(content: Json) -> Figures:
     }
 
 
+def strength(content: Json) -> Figures:
+    """Accuracy of TKL on Hill Valley at the end of the default grid, and far beyond it."""
+    (found,) = (r for r in content["results"] if r["method"].startswith("TKL"))
+    accuracy = dict(zip(found["strengths"], map(mean, found["accuracy"]), strict=True))
+    return {
+        "strength-default": f"{accuracy[1e4]:.0f}",
+        "strength-far": f"{accuracy[1e8]:.1f}",
+    }
+
+
 def rank(content: Json) -> Figures:
     """Figure 6: LIBSVM's iterations at the optimal P, against random P."""
     found: Figures = {}
