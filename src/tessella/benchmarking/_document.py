@@ -53,11 +53,12 @@ _PROTOCOL = (
     "TKL: C and delta (beyond 20,000 rows by 5,000 of them, drawn at random); RF, XGBoost and the "
     "other boosted trees: 50 to 650 trees in steps of 50; the kernel dictionaries: C; plain "
     "machines: C and width. Where the best C is an end of its values, they go on, two decades at "
-    "a time, up to 1e8 or down to 1e-4. The tube of every support vector regression is 0.1 in the "
-    "target's unit, as in the paper, but at most a tenth of its deviation (CA, Space). The net has "
-    "three hidden layers of 50 and stops early. ± is the standard deviation over the divisions. "
-    "N/A is what was stopped at the cap of its cell, or is not meant for so many rows (the table "
-    "of seconds says which); {dash} is not measured yet, and (k) means k divisions so far."
+    "a time, up to 1e8 or down to 1e-4; plain machines stop after ten million steps. The tube of "
+    "every support vector regression is 0.1 in the target's unit, as in the paper, but at most a "
+    "tenth of its deviation (CA, Space). The net has three hidden layers of 50 and stops early. "
+    "± is the standard deviation over the divisions. N/A is what was stopped at the cap of its "
+    "cell, or is not meant for so many rows (the table of seconds says which); {dash} is not "
+    "measured yet, and (k) means k divisions so far."
 )
 
 

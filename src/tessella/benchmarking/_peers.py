@@ -22,6 +22,7 @@ _WIDTHS = (0.01, 0.1, 1.0, 10.0)  # gamma times the number of features, which ar
 _GP_MOST_ROWS = 3000
 _MATRIX_MOST_ROWS = 10_000  # SVC wants the matrix of such a kernel whole, and copies it
 _CACHE_MB = 500
+_MOST_STEPS = 10_000_000  # of libsvm, which may need hours at the largest C
 
 
 def neural_net(task: str, X: Any, y: Any, seed: int) -> Fitted:
@@ -66,7 +67,8 @@ def gaussian_process(task: str, X: Any, y: Any, seed: int) -> Fitted:
 
 def _machine(task: str, widths: dict[str, Any], X: Any, y: Any, seed: int) -> Fitted:
     classify = task == CLASSIFICATION
-    machine = SVC(cache_size=_CACHE_MB) if classify else SVR(epsilon=tube(y), cache_size=_CACHE_MB)
+    limits = {"cache_size": _CACHE_MB, "max_iter": _MOST_STEPS}
+    machine = SVC(**limits) if classify else SVR(epsilon=tube(y), **limits)
     step = "svc" if classify else "svr"
     prefix = f"{step}__" if classify else f"regressor__{step}__"
     grid = {f"{prefix}{name}": values for name, values in ({"C": _STRENGTHS} | widths).items()}
