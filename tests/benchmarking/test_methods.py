@@ -143,18 +143,17 @@ def test_paper_methods_come_first():
 def test_dictionaries_go_through_the_same_search(monkeypatch):
     seen = []
 
-    class Family:
-        class MultipleKernelSVC(RandomForestClassifier):
-            def __init__(self, C=1.0, weighting=None, tol=None, n_jobs=None):
-                super().__init__(3, random_state=0, n_jobs=n_jobs)
-                self.C, self.weighting, self.tol = C, weighting, tol
+    class Forest(RandomForestClassifier):
+        def __init__(self, C=1.0, weighting=None, tol=None, n_jobs=None):
+            super().__init__(3, random_state=0, n_jobs=n_jobs)
+            self.C, self.weighting, self.tol = C, weighting, tol
 
-            def fit(self, X, y):
-                seen.append((self.weighting, self.C, self.tol))
-                self.gap_ = 0.5
-                return super().fit(X, y)
+        def fit(self, X, y):
+            seen.append((self.weighting, self.C, self.tol))
+            self.gap_ = 0.5
+            return super().fit(X, y)
 
-    monkeypatch.setattr(_ours.importlib, "import_module", lambda name: Family)
+    monkeypatch.setattr(_ours, "MultipleKernelSVC", Forest)
     fitted = _ours.cka("classification", *rows("classification"), 0)
     assert {weighting for weighting, _, _ in seen} == {"alignment"}
     # All score the same: the first is best, so smaller ones are tried, and no better.
@@ -166,3 +165,8 @@ def test_dictionaries_go_through_the_same_search(monkeypatch):
     seen.clear()
     _ours.smkl("classification", *rows("classification"), 0)
     assert {(weighting, tol) for weighting, _, tol in seen} == {("simple", 1e-2)}
+
+
+def test_a_dictionary_too_large_for_the_memory_is_refused_before_its_search():
+    with pytest.raises(MemoryError, match="weighted sum of kernels on 5000000 rows"):
+        _ours.amkl("regression", None, np.arange(5e6), 0)

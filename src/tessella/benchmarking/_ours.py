@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,8 @@ from tessella.benchmarking._tuning import (
 from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 from tessella.kernels import TessellatedKernels
 from tessella.model_selection import KernelPathCV
+from tessella.multiple_kernels import MultipleKernelSVC, MultipleKernelSVR
+from tessella.multiple_kernels._bound import require_dictionary_memory
 
 # One margin more than the default grid of KernelPathCV: two folds cannot tell 0.1 from 1 on
 # Airfoil, where 0.3 is best on every division.
@@ -101,11 +102,13 @@ def cka(task: str, X: Any, y: Any, seed: int) -> Fitted:
 def _weighted(
     weighting: str, task: str, X: Any, y: Any, seed: int, tol: float = _TOL_OF_MKL
 ) -> Fitted:
-    family = importlib.import_module("tessella.multiple_kernels")
+    # Of the fit on all rows: the searches before it, on half of them, may be an hour.
+    require_dictionary_memory(len(y), [len(y)], weighting)
+    model: Any
     if task == CLASSIFICATION:
-        model = family.MultipleKernelSVC(weighting=weighting, tol=tol, n_jobs=1)
+        model = MultipleKernelSVC(weighting=weighting, tol=tol, n_jobs=1)
     else:
-        model = family.MultipleKernelSVR(weighting=weighting, epsilon=tube(y), tol=tol, n_jobs=1)
+        model = MultipleKernelSVR(weighting=weighting, epsilon=tube(y), tol=tol, n_jobs=1)
     fitted = grid_search(task, model, {"C": _MKL_STRENGTHS}, X, y, seed)
     gap = getattr(fitted.model, "gap_", None)
     fitted.gap = None if gap is None else float(gap)
