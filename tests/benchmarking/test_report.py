@@ -247,11 +247,13 @@ def test_ranks_among_the_papers_methods(store):
         put("airfoil", method, error)
         put("cpusmall", method, error)  # not in the paper's table
     put("fourclass", "svm-rbf", 99.0)  # not in the paper
+    for dataset in ("fourclass", "airfoil", "boston"):
+        put(dataset, "amkl", 60.0)  # in its classification only
     found = gather(stored_plan(store, splits=3), store)["among_the_papers"]
     # Boston: 1, 2 and, N/A, 3; FourClass: 1, 2, 3; Airfoil: 3, 2, 1.
     assert sorted(found["both"]["sets"]) == ["airfoil", "boston", "fourclass"]
     assert dict(zip(found["both"]["methods"], found["both"]["mean"], strict=True)) == {
         **{"tkl": pytest.approx(5 / 3), "xgboost": 2.0, "rf": pytest.approx(7 / 3)},
     }
-    assert found["classification"]["methods"] == ["tkl", "xgboost", "rf"]
+    assert found["classification"]["methods"] == ["tkl", "xgboost", "rf", "amkl"]
     assert found["regression"]["mean"] == [2.0, 2.0, 2.0]

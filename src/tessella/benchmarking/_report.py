@@ -131,7 +131,7 @@ def _beside(cell: dict[str, Any], beside: dict[str, Any], task: str) -> dict[str
 
 def _table(task: str, rows: list[dict[str, Any]], methods: Sequence[Method]) -> dict[str, Any]:
     ours = {row["name"]: _settled(row) for row in rows}
-    of_paper = [method for method in methods if method.paper]
+    of_paper = _methods_of_paper(task, methods)
     return {
         "metric": "accuracy in %" if task == CLASSIFICATION else "mean squared error",
         "paper_table": paper()[task]["table"],
@@ -223,14 +223,21 @@ def _among_the_papers(
     tables: dict[str, Any], methods: Sequence[Method]
 ) -> dict[str, dict[str, Any] | None]:
     """Ranks of the paper's methods alone on the paper's sets: each task, and both together."""
-    names = [method.name for method in methods if method.paper]
+    names = {task: [m.name for m in _methods_of_paper(task, methods)] for task in tables}
     losses = {
         task: _losses(task, {row["name"]: _settled(row) for row in _of_paper(task, table["rows"])})
         for task, table in tables.items()
     }
-    ranks = {task: _ranks_by_loss(part, names) for task, part in losses.items()}
+    ranks = {task: _ranks_by_loss(part, names[task]) for task, part in losses.items()}
     together = {name: row for part in losses.values() for name, row in part.items()}
-    return ranks | {"both": _ranks_by_loss(together, names)}
+    shared = [m.name for m in methods if all(m.name in own for own in names.values())]
+    return ranks | {"both": _ranks_by_loss(together, shared)}
+
+
+def _methods_of_paper(task: str, methods: Sequence[Method]) -> list[Method]:
+    """Those the paper has measured on this task: its averaged kernels classify only."""
+    shown = {name for row in paper()[task]["rows"].values() for name in row}
+    return [method for method in methods if method.paper in shown]
 
 
 def _of_paper(task: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
