@@ -12,8 +12,8 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC, SVR
 
 from tessella import KernelDictionary, MultipleKernelSVC, MultipleKernelSVR
-from tessella.estimators._machines import Machines
-from tessella.multiple_kernels import Gaussian, Polynomial, _fixed
+from tessella.estimators._machines import Machines, class_pairs
+from tessella.multiple_kernels import Gaussian, Polynomial, _fixed, _performance
 from tessella.multiple_kernels._bound import BoundDictionary
 from tessella.multiple_kernels._fixed import (
     alignment_system,
@@ -142,7 +142,8 @@ def test_accuracies_by_scikit_learn_on_the_same_folds(n_classes):
             )
             hits += (machine.predict(K[np.ix_(test, train)]) == codes[test]).sum()
         expected[k] = hits / 60
-    found = accuracies(fitted, X, codes, 2.0 * ones, ones)
+    machines = Machines.one_vs_one(codes, ones, class_pairs(n_classes))
+    found = accuracies(BoundDictionary(fitted, X, machines, 1), codes, 2.0 * ones, ones)
     np.testing.assert_allclose(found, expected, atol=1.01 / 60)  # one row on the border
     assert expected.max() > expected.min()
 
@@ -162,8 +163,21 @@ def test_squared_errors_by_scikit_learn_on_the_same_folds():
             )
             missed = machine.predict(K[np.ix_(test, train)]) - y[test]
             expected[k] += missed @ missed / 60
-    found = squared_errors(fitted, X, DualProblem.regression(y, 2.0, 0.1), np.ones(60))
+    dual = DualProblem.regression(y, 2.0, 0.1)
+    bound = BoundDictionary(fitted, X, Machines.single(dual), 1)
+    found = squared_errors(bound, dual, np.ones(60))
     np.testing.assert_allclose(found, expected, rtol=0.02)
+
+
+@pytest.mark.parametrize("most", [0, 400])
+def test_parts_of_a_matrix(most, monkeypatch):
+    monkeypatch.setattr(_performance, "_MOST_BLOCKS", most)
+    K = np.arange(99.0).reshape(9, 11)
+    for rows, columns in (([0, 1, 2, 5, 6, 8], [3, 4, 9, 10]), ([4], [0, 2, 1]), ([], [1])):
+        own = np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
+        np.testing.assert_array_equal(_performance.part(K, *own), K[np.ix_(*own)])
+        w = np.arange(len(columns)) - 1.5
+        np.testing.assert_allclose(_performance.product(K, *own, w), K[np.ix_(*own)] @ w)
 
 
 def test_weights_of_scores_and_errors_by_their_formulas():

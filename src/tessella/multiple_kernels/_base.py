@@ -120,7 +120,7 @@ class BaseMultipleKernel(NotebookStepMixin, BaseEstimator):  # type: ignore[misc
         with limit_blas(), self._display() as display:
             dictionary = self._dictionary().fit(task.rows.X, task.rows.weight)
             bound = BoundDictionary(dictionary, task.rows.X, task.machines, self.n_jobs)
-            solver, fixed = self._solver(dictionary, bound, task)
+            solver, fixed = self._solver(bound, task)
             result: SolverResult = solver(
                 WeightsProblem(bound, fixed),
                 tol=float(self.tol),
@@ -136,9 +136,7 @@ class BaseMultipleKernel(NotebookStepMixin, BaseEstimator):  # type: ignore[misc
     def _task(self, X: FloatArray, y: Any, weight: FloatArray) -> Task:
         raise NotImplementedError
 
-    def _solver(
-        self, dictionary: FittedDictionary, bound: BoundDictionary, task: Task
-    ) -> tuple[Any, FloatArray | None]:
+    def _solver(self, bound: BoundDictionary, task: Task) -> tuple[Any, FloatArray | None]:
         """The algorithm, and the weights where a rule gives them."""
         if self.weighting in _OPTIMISED:
             return _OPTIMISED[self.weighting], None
@@ -146,13 +144,13 @@ class BaseMultipleKernel(NotebookStepMixin, BaseEstimator):  # type: ignore[misc
             return given, average_weights(bound)
         if self.weighting == "alignment":
             return given, alignment_weights(bound, self._targets(task), task.rows.weight)
-        return given, self._performance(dictionary, task)
+        return given, self._performance(bound, task)
 
     def _targets(self, task: Task) -> FloatArray:
         """Columns whose outer products say which rows belong together."""
         raise NotImplementedError
 
-    def _performance(self, dictionary: FittedDictionary, task: Task) -> FloatArray:
+    def _performance(self, bound: BoundDictionary, task: Task) -> FloatArray:
         """Weights by how well each kernel does alone."""
         raise NotImplementedError
 

@@ -180,7 +180,8 @@ class BoundDictionary:
 
 def require_dictionary_memory(n_rows: int, sizes: list[int], weighting: str) -> None:
     """Raise MemoryError before anything is computed, when the matrices cannot be held."""
-    whole = 3 if weighting == "simple" else 1  # its line of weights has two of its own
+    # A line of weights has two matrices of its own; kernels alone have one, with a part of it.
+    whole = 3 if weighting in ("simple", "performance") else 1
     own = (3 if weighting == "learned" else 0) + (1 if len(sizes) > 1 else 0)
     require_memory(
         8 * (whole * n_rows**2 + own * max(sizes) ** 2),

@@ -12,7 +12,7 @@ from tessella.estimators._machines import Machines, class_pairs
 from tessella.estimators._one_vs_one import OneVsOneMixin, class_multipliers, encode_labels
 from tessella.estimators._training_set import TrainingSet
 from tessella.multiple_kernels._base import BaseMultipleKernel, Task
-from tessella.multiple_kernels._dictionary import FittedDictionary
+from tessella.multiple_kernels._bound import BoundDictionary
 from tessella.multiple_kernels._fixed import weights_of_scores
 from tessella.multiple_kernels._performance import accuracies
 
@@ -111,8 +111,8 @@ class MultipleKernelSVC(ClassifierMixin, OneVsOneMixin, BaseMultipleKernel):  # 
     weights: the sum of their problems is convex, and one certificate holds for it.
 
     Kernel matrices are computed where they are needed and not kept, but for their weighted sum:
-    a fit holds one m × m matrix, and three more of the samples that move with "learned". Models
-    are kept with pickle or joblib.
+    a fit holds one m × m matrix, two more with "simple" and "performance", and three more of the
+    samples that move with "learned". Models are kept with pickle or joblib.
 
     Examples
     --------
@@ -192,8 +192,6 @@ class MultipleKernelSVC(ClassifierMixin, OneVsOneMixin, BaseMultipleKernel):  # 
         indicators: FloatArray = (task.rows.y[:, None] == np.arange(len(self.classes_))) + 0.0
         return indicators
 
-    def _performance(self, dictionary: FittedDictionary, task: Task) -> FloatArray:
+    def _performance(self, bound: BoundDictionary, task: Task) -> FloatArray:
         rows = task.rows
-        return weights_of_scores(
-            accuracies(dictionary, rows.X, rows.y, self.C * rows.weight, rows.weight)
-        )
+        return weights_of_scores(accuracies(bound, rows.y, self.C * rows.weight, rows.weight))

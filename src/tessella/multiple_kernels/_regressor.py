@@ -13,7 +13,7 @@ from tessella.estimators._machines import Machines
 from tessella.estimators._regressor import _mean_and_deviation
 from tessella.estimators._training_set import TrainingSet
 from tessella.multiple_kernels._base import BaseMultipleKernel, Task
-from tessella.multiple_kernels._dictionary import FittedDictionary
+from tessella.multiple_kernels._bound import BoundDictionary
 from tessella.multiple_kernels._fixed import weights_of_errors
 from tessella.multiple_kernels._performance import squared_errors
 from tessella.svm import DualProblem
@@ -152,11 +152,8 @@ class MultipleKernelSVR(RegressorMixin, BaseMultipleKernel):  # type: ignore[mis
     def _targets(self, task: Task) -> FloatArray:
         return task.machines.dual.linear[:, None]
 
-    def _performance(self, dictionary: FittedDictionary, task: Task) -> FloatArray:
-        rows = task.rows
-        return weights_of_errors(
-            squared_errors(dictionary, rows.X, task.machines.dual, rows.weight)
-        )
+    def _performance(self, bound: BoundDictionary, task: Task) -> FloatArray:
+        return weights_of_errors(squared_errors(bound, task.machines.dual, task.rows.weight))
 
     def predict(self, X: Any) -> FloatArray:
         """Prediction for each row, in the units of y.
