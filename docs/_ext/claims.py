@@ -174,8 +174,11 @@ def _above_average(report: Json, task: str) -> Row:
     stated = {"classification": "on all six sets", "regression": "on five of six sets"}[task]
     sets, good = 0, 0
     for row in _paper_rows(report, task):
-        means = {name: cell["mean"] for name, cell in row["cells"].items()
-                 if report["methods"][name]["paper"] and "mean" in cell}  # fmt: skip
+        means = {
+            name: cell["mean"]
+            for name, cell in row["cells"].items()
+            if "paper" in cell and "mean" in cell
+        }
         if len(means) < 2 or "tkl" not in means:
             continue
         average = sum(means.values()) / len(means)
