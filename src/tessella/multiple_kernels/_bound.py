@@ -58,13 +58,19 @@ class BoundDictionary:
         self._weights: FloatArray | None = None
         self._matrix: FloatArray | None = None
 
-    def key(self) -> tuple[object, ...] | None:
-        """Equal for equal kernels on equal rows; None where kernels are functions."""
+    def key(self, *arrays: FloatArray) -> tuple[object, ...] | None:
+        """Equal for equal kernels on equal rows, and equal arrays; None if kernels are functions.
+
+        Of the arrays only a digest: who remembers something by the key must not hold the data.
+        """
         dictionary = self.dictionary
         if any(isinstance(kernel, OnFeatures) for kernel in dictionary.kernels):
             return None
-        rows = hashlib.sha256(np.ascontiguousarray(self._rows).tobytes()).digest()
-        return dictionary.kernels, dictionary.cosine, dictionary.factors.tobytes(), rows
+        digest = hashlib.sha256()
+        for array in (self._rows, dictionary.factors, *arrays):
+            digest.update(repr(array.shape).encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return dictionary.kernels, dictionary.cosine, digest.digest()
 
     def __len__(self) -> int:
         return len(self.dictionary)

@@ -68,10 +68,9 @@ def alignment_weights(
 
     Parameters and the result are those of :func:`computed_alignment_weights`.
     """
-    named = kernels.key()
-    if named is None:  # functions of the user may change their mind
+    key = kernels.key(targets, weight)
+    if key is None:  # functions of the user may change their mind
         return computed_alignment_weights(kernels, targets, weight)
-    key = (*named, targets.shape, targets.tobytes(), weight.tobytes())
     return _ALIGNMENTS.get(key, lambda: computed_alignment_weights(kernels, targets, weight))
 
 
