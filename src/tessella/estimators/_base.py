@@ -191,13 +191,13 @@ class BaseLearnedKernel(
         scores = [] if checkpoint is None else checkpoint.scores
         with limit_blas(), self._display() as display, _flushed(checkpoint):
             bound = machines.bind(kernels, box.apply(rows.X), dtype, self.n_jobs)
-            if start is not None and start.P.shape != (bound.n_params, bound.n_params):
+            if start is not None and np.shape(start.P) != np.shape(bound.cone.identity):
                 start = None  # another kernel set than last time: its P means nothing here
             problem = SaddlePoint(bound, machines.dual)
 
             def model_of(result: SolverResult) -> BaseLearnedKernel:
                 model = copy(self)
-                kernel = LearnedKernel(deepcopy(bound.kernels), result.P, box)
+                kernel = LearnedKernel(deepcopy(bound.kernels), result.parameter, box)
                 model._keep(rows, machines, result, kernel, given, scores)
                 return model
 
@@ -212,7 +212,7 @@ class BaseLearnedKernel(
                 tol=self.tol,
                 max_iter=int(self.max_iter),
                 time_limit=self.time_limit,
-                P0=None if start is None else start.P,
+                parameter0=None if start is None else start.P,
                 w0=None if start is None else start.w,
                 n_jobs=self.n_jobs,
                 callback=Monitors(

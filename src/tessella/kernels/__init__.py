@@ -1,24 +1,47 @@
-"""Kernel sets: families of kernels linear in a positive matrix P."""
+"""Kernel sets: families of kernels that are linear in a parameter of a cone."""
 
-from tessella.kernels._base import BoundKernelSet, KernelSet, Moments, positive_factor
+from tessella.cones import Sensitivities, positive_factor
+from tessella.kernels._base import (
+    BoundKernelSet,
+    BoundMatrixSet,
+    KernelSet,
+    KernelWorkspace,
+    MatrixMoments,
+    Moments,
+)
+from tessella.kernels._bound_dictionary import BoundDictionary
+from tessella.kernels._dictionary import FittedDictionary, KernelDictionary
 from tessella.kernels._features import FiniteKernelSet
+from tessella.kernels._functions import FunctionKernel, Gaussian, Polynomial
 from tessella.kernels._integral import IntegralKernels
 from tessella.kernels._learned import LearnedKernel
 from tessella.kernels._names import BasisFunction, basis_functions, basis_names
+from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._scaling import UnitBox
-from tessella.kernels._sensitivity import Sensitivities
 from tessella.kernels._stacked import StackedKernels
+from tessella.kernels._sum import KernelSum
 from tessella.kernels._tessellated import TessellatedKernels
 
 __all__ = [
     "BasisFunction",
+    "BoundDictionary",
     "BoundKernelSet",
+    "BoundMatrixSet",
     "FiniteKernelSet",
+    "FittedDictionary",
+    "FunctionKernel",
+    "Gaussian",
     "IntegralKernels",
+    "KernelDictionary",
     "KernelSet",
+    "KernelSum",
+    "KernelWorkspace",
+    "KernelsOnFeatures",
     "LearnedKernel",
+    "MatrixMoments",
     "Moments",
+    "Polynomial",
     "PolynomialKernels",
     "Sensitivities",
     "StackedKernels",

@@ -1,23 +1,31 @@
 """What every kernel set offers: the contract between the mathematics and the solvers.
 
-A kernel set is a family k(x, y) = ∫ N(z, x)ᵀ P N(z, y) dz, linear in a positive semidefinite
-matrix P of side ``n_params``. Solvers see it only through a :class:`BoundKernelSet`: the set on a
-fixed training sample, where it becomes the linear map P ↦ K(P) and its adjoint w ↦ D(w).
+A kernel set is a family of kernels that is linear in a parameter P of a cone
+(:mod:`tessella.cones`): k(x, y) = ∫ N(z, x)ᵀ P N(z, y) dz with a positive semidefinite matrix P,
+or k(x, y) = Σ_i P_i k_i(x, y) with nonnegative weights P, or a sum of such families. Solvers see it
+only through a :class:`BoundKernelSet`: the set on a fixed training sample, where it becomes the
+linear map P ↦ K(P) and its adjoint w ↦ D(w).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from tessella.backend import ProductForm
-from tessella.kernels._sensitivity import Sensitivities
+from tessella.backend import KernelOnDemand, ProductForm
+from tessella.cones import PSD, Cone, Face, Factors, Point, Sensitivities
+
+if TYPE_CHECKING:
+    from tessella.kernels._on_features import KernelsOnFeatures
+    from tessella.kernels._sum import KernelSum
 
 FloatArray = NDArray[np.float64]
+
+_DENSE_ROWS = 2000  # up to here the whole kernel matrix costs less than rows one at a time
 
 
 class Moments(ABC):
@@ -29,20 +37,69 @@ class Moments(ABC):
 
     @property
     @abstractmethod
-    def gradient(self) -> FloatArray:
-        """D(w) of shape (n_params, n_params), with ``<D(w), P> = w @ K(P) @ w``."""
+    def gradient(self) -> Point:
+        """D(w), of the shape of the parameter, with ``<D(w), P> = w @ K(P) @ w``."""
+
+    def face_gradient(self, face: Face) -> Point:
+        """D(w) as a face of the cone sees it; the whole of it for None."""
+        raise NotImplementedError
 
     @abstractmethod
-    def scores(self, P: FloatArray) -> FloatArray:
+    def scores(self, P: Point) -> FloatArray:
         """``K(P) @ w`` of shape (m,), never forming K(P)."""
 
-    def factor_scores(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """``K(left @ right.T) @ w``, for factors of a symmetric matrix."""
-        return self.scores(left @ right.T)
+    @abstractmethod
+    def factor_scores(self, factors: Factors) -> FloatArray:
+        """The same from the factors of P, which the cone makes."""
 
     @abstractmethod
-    def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> Sensitivities:
-        """How the scores of `rows` answer to P within the span of V, of shape (n_params, r)."""
+    def sensitivities(self, face: Face, rows: NDArray[np.intp]) -> Sensitivities:
+        """How the scores of `rows` answer to a parameter within a face; None is everything."""
+
+
+class MatrixMoments(Moments):
+    """Moments for kernel sets whose parameter is one positive semidefinite matrix."""
+
+    def face_gradient(self, face: Face) -> FloatArray:
+        """See :meth:`Moments.face_gradient`."""
+        D: FloatArray = self.gradient
+        return D if face is None else face.T @ D @ face
+
+    def factor_scores(self, factors: Factors) -> FloatArray:
+        """See :meth:`Moments.factor_scores`."""
+        left, right = factors
+        return self.scores(left @ right.T)
+
+
+class KernelWorkspace:
+    """Memory for the kernel matrix of one machine after another.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+        Storage of the entries.
+    """
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        self.dtype = np.dtype(dtype)
+        self.rows = KernelOnDemand(self.dtype)
+        self._memory: NDArray[Any] | None = None
+        self._label: tuple[object, Any] | None = None
+
+    def matrix(self, side: int) -> NDArray[Any]:
+        """A matrix of that side: the memory of the last one, if it was as large."""
+        if self._memory is None or len(self._memory) < side * side:
+            self._memory = np.empty(side * side, self.dtype)
+            self._label = None
+        return self._memory[: side * side].reshape(side, side)
+
+    def label(self, owner: object, content: Any) -> None:
+        """Note what the matrix holds."""
+        self._label = (owner, content)
+
+    def labelled(self, owner: object) -> Any:
+        """What the matrix holds, if `owner` was the last to write it; None otherwise."""
+        return self._label[1] if self._label is not None and self._label[0] is owner else None
 
 
 class BoundKernelSet(ABC):
@@ -50,8 +107,10 @@ class BoundKernelSet(ABC):
 
     Attributes
     ----------
-    n_samples, n_params : int
-        m, and the side of P.
+    n_samples : int
+        Number of training rows m.
+    cone : Cone
+        Where the parameter lives.
     dtype : dtype
         Storage of matrices with m² entries.
     kernels : KernelSet
@@ -61,7 +120,7 @@ class BoundKernelSet(ABC):
 
     kernels: KernelSet
     n_samples: int
-    n_params: int
+    cone: Cone
     dtype: np.dtype[Any]
 
     @property
@@ -70,81 +129,111 @@ class BoundKernelSet(ABC):
         return (self,)
 
     def gram(
-        self, P: FloatArray, *, centred: bool = False, out: NDArray[Any] | None = None
+        self, P: Point, *, centred: bool = False, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """Kernel matrix K(P) of shape (m, m), exactly symmetric, in the dtype of the binding.
 
         Parameters
         ----------
-        P : ndarray of shape (n_params, n_params)
-            Symmetric; need not be positive.
+        P : Point
+            Parameter: a symmetric matrix, weights, or blocks of those. It need not be positive.
         centred : bool
             Return HKH with H = I - 11ᵀ/m. Because Σw = 0 this changes an SVM's intercept and
             nothing else, and it removes the large common part of the entries that costs digits.
         out : ndarray of shape (m, m), optional
             Matrix to overwrite; saves the allocation, which costs as much as the arithmetic.
         """
-        left, right = symmetric_factors(checked_parameter(P, self.n_params))
-        return self._gram(left, right, centred, out)
+        return self._gram(self.cone.factors(self.cone.read(P)), centred, out)
 
     def gram_factor(
-        self, U: FloatArray, *, centred: bool = False, out: NDArray[Any] | None = None
+        self, L: Point, *, centred: bool = False, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
-        """``gram(U @ U.T)`` for U of shape (n_params, r), at a cost that grows with r."""
-        U = np.asarray(U, dtype=np.float64)
-        if U.ndim != 2 or len(U) != self.n_params:
-            raise ValueError(f"U has shape {U.shape}, expected ({self.n_params}, r).")
-        return self._gram(U, U, centred, out)
+        """``gram`` of a parameter given by its root L, as :meth:`Cone.factor` makes it.
 
-    def product_form(self, U: FloatArray, *, centred: bool = False) -> ProductForm | None:
-        """K(U Uᵀ) as the compiled loops want it, if it has that form.
+        For a matrix P = L Lᵀ, L of shape (n_params, r), the cost grows with r.
+        """
+        return self._gram(self.cone.square(L), centred, out)
+
+    def svm_kernel(
+        self, factors: Factors, workspace: KernelWorkspace
+    ) -> NDArray[Any] | KernelOnDemand:
+        """K(P), up to centring, in the form in which an SVM solver uses it best.
+
+        The whole matrix, in the memory of the workspace; or, for many rows and a kernel set that
+        offers a product form, one whose rows are computed on demand.
+        """
+        large = self.n_samples > _DENSE_ROWS
+        form = self.product_form(factors, centred=True) if large else None
+        if form is None:
+            return self._gram(factors, True, workspace.matrix(self.n_samples))
+        workspace.rows.hold(form)
+        return workspace.rows
+
+    def product_form(self, factors: Factors, *, centred: bool = False) -> ProductForm | None:
+        """K(P) as the compiled loops want it, if it has that form.
 
         A solver can then ask for single rows instead of the whole matrix.
         """
-        del U, centred
+        del factors, centred
         return None
 
-    def gradient(self, w: ArrayLike) -> FloatArray:
-        """D(w), the matrix with ``<D(w), P> = w @ K(P) @ w`` for every P."""
+    def gradient(self, w: ArrayLike) -> Point:
+        """D(w), with ``<D(w), P> = w @ K(P) @ w`` for every P."""
         return self.moments(w).gradient
 
     @abstractmethod
-    def _gram(
-        self, left: FloatArray, right: FloatArray, centred: bool, out: NDArray[Any] | None
-    ) -> NDArray[Any]:
-        """Kernel matrix of the symmetric P = left @ right.T."""
+    def _gram(self, factors: Factors, centred: bool, out: NDArray[Any] | None) -> NDArray[Any]:
+        """Kernel matrix of a parameter given by its factors."""
 
     @abstractmethod
     def moments(self, w: ArrayLike) -> Moments:
         """The :class:`Moments` of a dual vector of shape (m,), in float64."""
 
     @abstractmethod
-    def restrict(self, rows: NDArray[np.intp], span: FloatArray | None = None) -> BoundKernelSet:
+    def restrict(self, rows: NDArray[np.intp], face: Face = None) -> BoundKernelSet:
         """The same set on some of the training rows, stored in float64.
 
         Parameters
         ----------
         rows : ndarray of int
-            Which ones.
-        span : ndarray of shape (n_params, r), optional
-            V: the result is the set of all P = V M Vᵀ, linear in M of side r, at the price of
-            r basis functions instead of n_params.
+            Training rows of the restriction.
+        face : Face, optional
+            Face of the cone: the parameter of the result is a point of that face, in its own
+            coordinates. For matrices V with P = V M Vᵀ, at the price of r basis functions instead
+            of n_params; for weights the indices of the kernels that are left.
         """
 
     @abstractmethod
-    def diag(self, P: FloatArray) -> FloatArray:
+    def diag(self, P: Point) -> FloatArray:
         """``k(x, x)`` for each training row."""
 
     @abstractmethod
-    def cross(self, X_new: FloatArray, P: FloatArray) -> FloatArray:
+    def cross(self, X_new: FloatArray, P: Point) -> FloatArray:
         """Kernel between new rows and the training rows, of shape (len(X_new), m)."""
 
 
+class BoundMatrixSet(BoundKernelSet):
+    """A bound kernel set whose parameter is one positive semidefinite matrix.
+
+    Attributes
+    ----------
+    n_params : int
+        Side of P.
+    """
+
+    @property
+    def n_params(self) -> int:
+        """Side of P."""
+        return self.cone.degree
+
+
 class KernelSet(ABC):
-    """A family of kernels linear in a positive matrix; immutable in use, cheap to copy.
+    """A family of kernels that is linear in its parameter; immutable in use, cheap to copy.
 
     Subclasses are dataclasses whose fields are the hyperparameters. ``get_params`` and
-    ``set_params`` follow scikit-learn, so ``GridSearchCV`` reaches ``kernels__delta``.
+    ``set_params`` follow scikit-learn, so ``GridSearchCV`` reaches ``kernels__delta``. Kernel
+    sets add up: ``a + b`` is the set of all convex combinations of a kernel of each, and
+    ``a.on_features([0, 2])`` is the set on some columns of the data.
     """
 
     #: Name under which model files record the family; None when it cannot be written as data.
@@ -165,9 +254,49 @@ class KernelSet(ABC):
         """What the kernels do beyond that margin, as a clause."""
         return "the kernel is given by the same formula"
 
-    @abstractmethod
+    @property
+    def scales_itself(self) -> bool:
+        """Whether the set takes features in any units; others want them in the unit cube."""
+        return False
+
+    @property
+    def names_features(self) -> bool:
+        """Whether the set refers to single columns, so that none of them may be left out."""
+        return False
+
+    def __add__(self, other: KernelSet) -> KernelSum:
+        """The set of all convex combinations of a kernel of each set."""
+        from tessella.kernels._sum import KernelSum
+
+        return KernelSum.of(self, other) if isinstance(other, KernelSet) else NotImplemented
+
+    def on_features(self, features: ArrayLike) -> KernelsOnFeatures:
+        """The same set on some columns of the data.
+
+        Parameters
+        ----------
+        features : array-like of int
+            Numbers of the columns.
+
+        Returns
+        -------
+        KernelsOnFeatures
+        """
+        from tessella.kernels._on_features import KernelsOnFeatures
+
+        numbers = np.atleast_1d(np.asarray(features))
+        return KernelsOnFeatures(self, tuple(numbers.tolist()))
+
     def count_params(self, n_features: int) -> int:
-        """Side of P for data with `n_features` columns."""
+        """Side of P for data with `n_features` columns, where P is one matrix."""
+        raise NotImplementedError
+
+    def cone(self, n_features: int) -> Cone:
+        """Where the parameter lives, for data with `n_features` columns.
+
+        By default positive semidefinite matrices of side :meth:`count_params`.
+        """
+        return PSD(self.count_params(n_features))
 
     @abstractmethod
     def bind(
@@ -185,9 +314,17 @@ class KernelSet(ABC):
             Threads of the compiled loops.
         """
 
-    def resolve(self, X: FloatArray) -> KernelSet:
-        """The same set with nothing left that depends on training rows; most sets are that."""
-        del X
+    def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> KernelSet:
+        """The same set with nothing left that depends on training rows; most sets are that.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n)
+            Training rows.
+        sample_weight : array-like of shape (m,), optional
+            Weight of each row; a weight of k is the same as k copies of the row.
+        """
+        del X, sample_weight
         return self
 
     @abstractmethod
@@ -257,26 +394,6 @@ def checked_parameter(P: ArrayLike, n_params: int) -> FloatArray:
     if asymmetry > 1e-9 * float(np.abs(P).max(initial=0.0)):
         raise ValueError(f"P must be symmetric; entries differ by up to {asymmetry:.3g}.")
     return P
-
-
-def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(L, R) with ``P = L @ R.T``, as many columns as P has rank, and L = R up to signs.
-
-    Directions whose eigenvalue is rounding noise are dropped: learned matrices have rank one or
-    two, and every later cost grows with the number of columns. Because columns differ in their
-    sign at most, a kernel matrix made of the two is symmetric to the last bit.
-    """
-    eigenvalues, vectors = np.linalg.eigh(0.5 * (P + P.T))
-    size = np.abs(eigenvalues)
-    keep = size > len(P) * np.finfo(float).eps * size.max(initial=0.0)
-    right = vectors[:, keep] * np.sqrt(size[keep])
-    return right * np.sign(eigenvalues[keep]), right
-
-
-def positive_factor(P: FloatArray) -> FloatArray:
-    """U with ``P = U @ U.T``; what is negative in P is taken for rounding and dropped."""
-    left, right = symmetric_factors(P)
-    return right[:, (left == right).all(axis=0)]
 
 
 def within(outer: FloatArray | None, inner: FloatArray | None) -> FloatArray | None:

@@ -8,19 +8,20 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tessella.backend import ProductForm
+from tessella.cones import PSD, Face, Factors, Sensitivities, symmetric_factors
 from tessella.kernels._base import (
-    BoundKernelSet,
+    BoundMatrixSet,
     FloatArray,
     KernelSet,
+    MatrixMoments,
     Moments,
     as_dual_vector,
     as_rows,
     checked_parameter,
     in_full,
-    symmetric_factors,
     within,
 )
-from tessella.kernels._sensitivity import DenseSensitivities, Sensitivities
+from tessella.kernels._sensitivity import DenseSensitivities
 
 _TILE_BYTES = 64 * 2**20
 _GRAM_ROWS = 1024
@@ -101,7 +102,7 @@ def _flat(phi: FloatArray, factor: FloatArray) -> FloatArray:
     return flat
 
 
-class BoundFeatures(BoundKernelSet):
+class BoundFeatures(BoundMatrixSet):
     """A :class:`FiniteKernelSet` on training rows; holds the (m, nodes, n_params) features."""
 
     def __init__(
@@ -116,11 +117,11 @@ class BoundFeatures(BoundKernelSet):
         self._span = span
         self.dtype = np.dtype(dtype)
         self._phi = kernels.features(X) if span is None else kernels.features(X) @ span
-        self.n_samples, _, self.n_params = self._phi.shape
+        self.n_samples, _, side = self._phi.shape
+        self.cone = PSD(side, kernels.count_params(X.shape[1]))
 
-    def _gram(
-        self, left: FloatArray, right: FloatArray, centred: bool, out: NDArray[Any] | None
-    ) -> NDArray[Any]:
+    def _gram(self, factors: Factors, centred: bool, out: NDArray[Any] | None) -> NDArray[Any]:
+        left, right = factors
         phi_left, phi_right = _flat(self._phi, left), _flat(self._phi, right)
         if centred:
             phi_left -= phi_left.mean(axis=0)
@@ -135,9 +136,9 @@ class BoundFeatures(BoundKernelSet):
             corner[...] = 0.5 * (corner + corner.T)
         return K
 
-    def product_form(self, U: FloatArray, *, centred: bool = False) -> ProductForm:
+    def product_form(self, factors: Factors, *, centred: bool = False) -> ProductForm:
         """See :meth:`BoundKernelSet.product_form`."""
-        phi = _flat(self._phi, U)
+        phi = _flat(self._phi, factors[0])
         if centred:
             phi -= phi.mean(axis=0)
         none = np.empty((self.n_samples, 0))
@@ -147,9 +148,9 @@ class BoundFeatures(BoundKernelSet):
         """See :meth:`BoundKernelSet.moments`."""
         return _FeatureMoments(self._phi, as_dual_vector(w, self.n_samples))
 
-    def restrict(self, rows: NDArray[np.intp], span: FloatArray | None = None) -> BoundFeatures:
+    def restrict(self, rows: NDArray[np.intp], face: Face = None) -> BoundFeatures:
         """See :meth:`BoundKernelSet.restrict`."""
-        return BoundFeatures(self.kernels, self._X[rows], np.float64, within(self._span, span))
+        return BoundFeatures(self.kernels, self._X[rows], np.float64, within(self._span, face))
 
     def diag(self, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.diag`."""
@@ -163,7 +164,7 @@ class BoundFeatures(BoundKernelSet):
         return self.kernels.cross(X_new, self._X, P)
 
 
-class _FeatureMoments(Moments):
+class _FeatureMoments(MatrixMoments):
     def __init__(self, phi: FloatArray, w: FloatArray) -> None:
         self._phi = phi
         self._sums = np.einsum("k,ktp->tp", w, phi)
@@ -177,6 +178,8 @@ class _FeatureMoments(Moments):
         result: FloatArray = np.einsum("ktp,tp->k", self._phi, self._sums @ P)
         return result
 
-    def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> Sensitivities:
-        ours, theirs = self._phi[rows] @ V, self._sums @ V
+    def sensitivities(self, face: Face, rows: NDArray[np.intp]) -> Sensitivities:
+        ours, theirs = self._phi[rows], self._sums
+        if face is not None:
+            ours, theirs = ours @ face, theirs @ face
         return DenseSensitivities(np.einsum("kti,tj->kij", ours, theirs))

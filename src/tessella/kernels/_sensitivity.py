@@ -1,46 +1,19 @@
-"""How the scores of training rows answer to P: the derivative of K(P)w in P.
-
-For a dual vector w and rows k, symmetric matrices Γ_k of side r with ``(K(V M Vᵀ) w)_k = <Γ_k, M>``
-on a span V. Second-order solvers need products with them, and never the matrices themselves.
-"""
+"""Sensitivities of scores to a positive matrix P = V M Vᵀ: symmetric matrices Γ_k of side r."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.cones import Sensitivities, SumOfSensitivities
+
 FloatArray = NDArray[np.float64]
 
 _BLOCK = 64
-
-
-class Sensitivities(ABC):
-    """The matrices Γ_k of f rows, each symmetric of side r."""
-
-    @abstractmethod
-    def apply(self, M: FloatArray) -> FloatArray:
-        """``<Γ_k, M>`` for each row, of shape (f,); M symmetric."""
-
-    @abstractmethod
-    def adjoint(self, v: FloatArray) -> FloatArray:
-        """``Σ_k v_k Γ_k``, of shape (r, r)."""
-
-    @abstractmethod
-    def gram(self) -> FloatArray:
-        """``<Γ_k, Γ_l>`` for all pairs of rows, of shape (f, f)."""
-
-    @abstractmethod
-    def transformed(self, F: FloatArray) -> Self:
-        """The sensitivities ``Fᵀ Γ_k F``, those of scores to X in ``M = F X Fᵀ``."""
-
-    @abstractmethod
-    def plus(self, other: Self) -> Self:
-        """Sensitivities of the same rows for the sum of two dual vectors."""
 
 
 class DenseSensitivities(Sensitivities):
@@ -290,6 +263,10 @@ def stack(parts: Sequence[Sensitivities]) -> Sensitivities:
     factored = [part for part in parts if isinstance(part, FactoredSensitivities)]
     if len(factored) == len(parts):
         return RowwiseSensitivities.stacked([part.rowwise() for part in factored])
-    dense = [part for part in parts if isinstance(part, DenseSensitivities)]
-    assert len(dense) == len(parts), "the parts of a stack come from one kernel set"
-    return DenseSensitivities.stacked(dense)
+    sums = [part for part in parts if isinstance(part, SumOfSensitivities)]
+    if len(sums) == len(parts):
+        blocks = zip(*(part.parts for part in sums), strict=True)
+        return SumOfSensitivities([stack(block) for block in blocks])
+    kind: Any = type(parts[0])
+    stacked: Sensitivities = kind.stacked(parts)
+    return stacked

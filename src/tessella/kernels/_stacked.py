@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tessella.cones import Cone, Face, Factors, Point, Sensitivities
 from tessella.kernels._base import (
     BoundKernelSet,
     FloatArray,
     Moments,
     as_dual_vector,
-    symmetric_factors,
 )
-from tessella.kernels._sensitivity import Sensitivities, stack
+from tessella.kernels._sensitivity import stack
 
 
 class StackedKernels(BoundKernelSet):
@@ -34,7 +35,7 @@ class StackedKernels(BoundKernelSet):
     def __init__(self, parts: Sequence[BoundKernelSet]) -> None:
         self._parts = tuple(parts)
         first = self._parts[0]
-        self.kernels, self.dtype, self.n_params = first.kernels, first.dtype, first.n_params
+        self.kernels, self.dtype, self.cone = first.kernels, first.dtype, first.cone
         self._starts = np.cumsum([0, *(part.n_samples for part in self._parts)])
         self.n_samples = int(self._starts[-1])
 
@@ -47,14 +48,12 @@ class StackedKernels(BoundKernelSet):
     def _slices(self) -> list[slice]:
         return list(map(slice, self._starts[:-1].tolist(), self._starts[1:].tolist()))
 
-    def _gram(
-        self, left: FloatArray, right: FloatArray, centred: bool, out: NDArray[Any] | None
-    ) -> NDArray[Any]:
+    def _gram(self, factors: Factors, centred: bool, out: NDArray[Any] | None) -> NDArray[Any]:
         shape = (self.n_samples, self.n_samples)
         K = np.empty(shape, self.dtype) if out is None else out
         K.fill(0.0)
         for part, rows in zip(self._parts, self._slices, strict=True):
-            K[rows, rows] = part._gram(left, right, centred, None)
+            K[rows, rows] = part._gram(factors, centred, None)
         return K
 
     def moments(self, w: ArrayLike) -> StackedMoments:
@@ -62,18 +61,18 @@ class StackedKernels(BoundKernelSet):
         dual = as_dual_vector(w, self.n_samples)
         slices = self._slices
         parts = [part.moments(dual[rows]) for part, rows in zip(self._parts, slices, strict=True)]
-        return StackedMoments(parts, self._starts)
+        return StackedMoments(parts, self._starts, self.cone)
 
-    def restrict(self, rows: NDArray[np.intp], span: FloatArray | None = None) -> StackedKernels:
+    def restrict(self, rows: NDArray[np.intp], face: Face = None) -> StackedKernels:
         """See :meth:`BoundKernelSet.restrict`; `rows` ascend, machines without any are left out."""
         chosen = zip(self._parts, split_rows(rows, self._starts), strict=True)
-        return StackedKernels([part.restrict(own, span) for part, own in chosen if len(own)])
+        return StackedKernels([part.restrict(own, face) for part, own in chosen if len(own)])
 
-    def diag(self, P: FloatArray) -> FloatArray:
+    def diag(self, P: Point) -> FloatArray:
         """See :meth:`BoundKernelSet.diag`."""
         return np.concatenate([part.diag(P) for part in self._parts])
 
-    def cross(self, X_new: FloatArray, P: FloatArray) -> FloatArray:
+    def cross(self, X_new: FloatArray, P: Point) -> FloatArray:
         """See :meth:`BoundKernelSet.cross`."""
         return np.hstack([part.cross(X_new, P) for part in self._parts])
 
@@ -81,27 +80,32 @@ class StackedKernels(BoundKernelSet):
 class StackedMoments(Moments):
     """Moments of the dual vectors of all machines."""
 
-    def __init__(self, parts: Sequence[Moments], starts: NDArray[np.intp]) -> None:
+    def __init__(self, parts: Sequence[Moments], starts: NDArray[np.intp], cone: Cone) -> None:
         self._parts = parts
         self._starts = starts
+        self._cone = cone
 
     @cached_property
-    def gradient(self) -> FloatArray:
-        total: FloatArray = np.sum([part.gradient for part in self._parts], axis=0)
-        return total
+    def gradient(self) -> Point:
+        """See :meth:`Moments.gradient`: the sum of the machines'."""
+        return reduce(add, (part.gradient for part in self._parts))
 
-    def scores(self, P: FloatArray) -> FloatArray:
+    def face_gradient(self, face: Face) -> Point:
+        """See :meth:`Moments.face_gradient`."""
+        return reduce(add, (part.face_gradient(face) for part in self._parts))
+
+    def scores(self, P: Point) -> FloatArray:
         """See :meth:`Moments.scores`."""
-        return self.factor_scores(*symmetric_factors(P))
+        return self.factor_scores(self._cone.factors(P))
 
-    def factor_scores(self, left: FloatArray, right: FloatArray) -> FloatArray:
+    def factor_scores(self, factors: Factors) -> FloatArray:
         """See :meth:`Moments.factor_scores`."""
-        return np.concatenate([part.factor_scores(left, right) for part in self._parts])
+        return np.concatenate([part.factor_scores(factors) for part in self._parts])
 
-    def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> Sensitivities:
+    def sensitivities(self, face: Face, rows: NDArray[np.intp]) -> Sensitivities:
         """See :meth:`Moments.sensitivities`; `rows` ascend, machines without any are left out."""
         chosen = zip(self._parts, split_rows(rows, self._starts), strict=True)
-        return stack([part.sensitivities(V, own) for part, own in chosen if len(own)])
+        return stack([part.sensitivities(face, own) for part, own in chosen if len(own)])
 
 
 def split_rows(rows: NDArray[np.intp], starts: NDArray[np.intp]) -> list[NDArray[np.intp]]:

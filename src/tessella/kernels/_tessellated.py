@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tessella.backend import ProductForm, effective_threads
+from tessella.cones import PSD, Face, Factors, Sensitivities, symmetric_factors
 from tessella.kernels._base import (
-    BoundKernelSet,
+    BoundMatrixSet,
     FloatArray,
     KernelSet,
-    Moments,
+    MatrixMoments,
     as_dual_vector,
     as_rows,
     checked_parameter,
     in_full,
-    symmetric_factors,
     within,
 )
 from tessella.kernels._monomials import checked_degree, count_monomials
@@ -27,7 +27,6 @@ from tessella.kernels._sensitivity import (
     DenseSensitivities,
     FactoredSensitivities,
     SensitiveRows,
-    Sensitivities,
 )
 from tessella.kernels._tessellated_basis import Basis, Side
 from tessella.kernels._tessellated_pair import ProductPair, push
@@ -123,12 +122,13 @@ class TessellatedKernels(KernelSet):
         threads = effective_threads(n_jobs)
         return BoundTessellated(self.resolve(rows), rows, np.dtype(dtype), threads)
 
-    def resolve(self, X: FloatArray) -> TessellatedKernels:
-        """The same set with nothing left that depends on the training rows."""
+    def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> TessellatedKernels:
+        """See :meth:`KernelSet.resolve`; distinct rows count alike, whatever their weight."""
+        del sample_weight
         if not (isinstance(self.balance, str) and self.balance == "unit"):
             return self
-        plain = replace(self, balance="none")
-        side = Side(plain._basis(X.shape[1]), X)
+        plain, rows = replace(self, balance="none"), as_rows(X)
+        side = Side(plain._basis(rows.shape[1]), rows)
         n_params = side.basis.n_params
         mean_square = np.empty(n_params)
         for k in range(n_params):
@@ -187,7 +187,7 @@ class TessellatedKernels(KernelSet):
         return ProductPair((Side(basis, X_rows), Side(basis, Y_rows)), *factors)
 
 
-class BoundTessellated(BoundKernelSet):
+class BoundTessellated(BoundMatrixSet):
     """:class:`TessellatedKernels` on training rows."""
 
     def __init__(
@@ -206,25 +206,23 @@ class BoundTessellated(BoundKernelSet):
         side = Side(kernels._basis(X.shape[1]), X)
         self._side = side if span is None else side.within(span)
         self.n_samples = len(X)
-        self.n_params = self._side.basis.n_params
+        self.cone = PSD(self._side.basis.n_params, side.basis.n_params)
 
-    def _gram(
-        self, left: FloatArray, right: FloatArray, centred: bool, out: NDArray[Any] | None
-    ) -> NDArray[Any]:
-        pair = ProductPair((self._side, self._side), left, right)
+    def _gram(self, factors: Factors, centred: bool, out: NDArray[Any] | None) -> NDArray[Any]:
+        pair = ProductPair((self._side, self._side), *factors)
         if centred:
-            pair.subtract_means(self._mean_moments.factor_scores(left, right))
+            pair.subtract_means(self._mean_moments.factor_scores(factors))
         K = np.empty(pair.shape, self.dtype) if out is None else out
         pair.matrix(K, self._threads)
         return K
 
-    def product_form(self, U: FloatArray, *, centred: bool = False) -> ProductForm | None:
+    def product_form(self, factors: Factors, *, centred: bool = False) -> ProductForm | None:
         """See :meth:`BoundKernelSet.product_form`."""
         if len(self._side.basis.groups) > 1:
             return None
-        pair = ProductPair((self._side, self._side), U, U)
+        pair = ProductPair((self._side, self._side), *factors)
         if centred:
-            pair.subtract_means(self._mean_moments.factor_scores(U, U))
+            pair.subtract_means(self._mean_moments.factor_scores(factors))
         return pair.form
 
     @cached_property
@@ -240,9 +238,9 @@ class BoundTessellated(BoundKernelSet):
         pushed = push(side, side, parts, weighted.shape[1], self._threads)
         return TessellatedMoments(side, dual, pushed)
 
-    def restrict(self, rows: NDArray[np.intp], span: FloatArray | None = None) -> BoundTessellated:
+    def restrict(self, rows: NDArray[np.intp], face: Face = None) -> BoundTessellated:
         """See :meth:`BoundKernelSet.restrict`."""
-        dtype, span = np.dtype(np.float64), within(self._span, span)
+        dtype, span = np.dtype(np.float64), within(self._span, face)
         return BoundTessellated(self.kernels, self._X[rows], dtype, self._threads, span)
 
     def diag(self, P: FloatArray) -> FloatArray:
@@ -254,7 +252,7 @@ class BoundTessellated(BoundKernelSet):
         return self.kernels.cross(X_new, self._X, in_full(self._span, P))
 
 
-class TessellatedMoments(Moments):
+class TessellatedMoments(MatrixMoments):
     """Moments of w.
 
     Parameters
@@ -291,10 +289,11 @@ class TessellatedMoments(Moments):
 
     def scores(self, P: FloatArray) -> FloatArray:
         """``K(P) @ w``."""
-        return self.factor_scores(*symmetric_factors(P))
+        return self.factor_scores(symmetric_factors(P))
 
-    def factor_scores(self, left: FloatArray, right: FloatArray) -> FloatArray:
+    def factor_scores(self, factors: Factors) -> FloatArray:
         """See :meth:`Moments.factor_scores`."""
+        left, right = factors
         ours = self._side.factor(left)
         result = np.zeros(len(self._side))
         for k, (pushed, low_sum, mixed) in enumerate(self._totals(right)):
@@ -303,8 +302,9 @@ class TessellatedMoments(Moments):
             result += ours.low[k] @ mixed
         return result
 
-    def sensitivities(self, V: FloatArray, rows: NDArray[np.intp]) -> Sensitivities:
+    def sensitivities(self, face: Face, rows: NDArray[np.intp]) -> Sensitivities:
         """See :meth:`Moments.sensitivities`."""
+        V = np.eye(self._side.basis.n_params) if face is None else face
         if len(self._side.basis.groups) == 1:
             return self._factored_sensitivities(V, rows)
         ours = self._side.factor(V)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.estimators._machines import Machines, class_pairs, winners
-from tessella.multiple_kernels._bound import BoundDictionary
+from tessella.kernels import BoundDictionary
 from tessella.svm import DualProblem, DualStatus, best_intercept, solve_dual
 
 FloatArray = NDArray[np.float64]
@@ -46,7 +46,7 @@ def accuracies(
     """
     order, divisions = _by_fold(folds(codes.astype(np.intp)))
     codes, C, weight = codes[order], C[order], weight[order]
-    scores = np.empty(len(kernels))
+    scores = np.empty(kernels.cone.degree)
     starts: dict[int, FloatArray] = {}
     for number, K in enumerate(_matrices(kernels, order)):
         hit = np.zeros(len(order))
@@ -73,12 +73,10 @@ def _by_fold(fold: IntArray) -> tuple[IntArray, list[tuple[IntArray, IntArray]]]
 
 def _matrices(kernels: BoundDictionary, order: IntArray) -> Iterator[FloatArray]:
     """The matrix of one kernel after the other, in the same memory."""
-    ordered = kernels.restrict(order, kernels.machines)
+    ordered = kernels.reordered(order)
     K = np.empty((len(order), len(order)))
-    for alone in np.eye(len(kernels)):
-        K.fill(0.0)
-        ordered.add(alone, K)
-        yield K
+    for alone in np.eye(kernels.cone.degree):
+        yield ordered.gram(alone, out=K)
 
 
 def _classify(
@@ -107,10 +105,10 @@ def _classify(
 
 def squared_errors(kernels: BoundDictionary, dual: DualProblem, weight: FloatArray) -> FloatArray:
     """Weighted mean squared error of each kernel on the rows that a fold leaves out."""
-    order, divisions = _by_fold(folds(np.zeros(kernels.n_rows, dtype=np.intp)))
+    order, divisions = _by_fold(folds(np.zeros(kernels.n_samples, dtype=np.intp)))
     parts = [dual.restrict(order[train]) for train, _ in divisions]
     target, weight = dual.linear[order], weight[order]
-    errors = np.empty(len(kernels))
+    errors = np.empty(kernels.cone.degree)
     starts = [np.zeros(len(train)) for train, _ in divisions]
     for number, K in enumerate(_matrices(kernels, order)):
         missed = np.zeros(len(order))

@@ -40,28 +40,39 @@ from tessella.solvers._monitor import Monitor, Monitors
 from tessella.solvers._progress import TablePrinter
 from tessella.solvers._registry import SOLVERS, check_solver, choose_solver, working_memory
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
+from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, run_to_end
 from tessella.solvers.apd import apd
+from tessella.solvers.fixed import fixed
 from tessella.solvers.frank_wolfe import frank_wolfe
 from tessella.solvers.hybrid import hybrid
 from tessella.solvers.joint import joint
 from tessella.solvers.sdp import sdp
-from tessella.solvers.working_set import working_set
+from tessella.solvers.simple_mkl import simple_mkl
+from tessella.solvers.working_set import WorkingSetSettings, working_set
 
 __all__ = [
     "SOLVERS",
+    "Callback",
     "IterationRecord",
     "Monitor",
     "Monitors",
+    "Run",
     "SolverResult",
     "SolverStatus",
+    "StopRun",
+    "SvmAnswer",
     "TablePrinter",
+    "WorkingSetSettings",
     "apd",
     "check_solver",
     "choose_solver",
+    "fixed",
     "frank_wolfe",
     "hybrid",
     "joint",
+    "run_to_end",
     "sdp",
+    "simple_mkl",
     "working_memory",
     "working_set",
 ]

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.cones import Point
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
 
 FloatArray = NDArray[np.float64]
-Pair = tuple[FloatArray, FloatArray]
+Pair = tuple[Point, FloatArray]
 
 
 class Monitor:
@@ -22,7 +23,7 @@ class Monitor:
     """
 
     def known(self) -> Sequence[Pair]:
-        """Pairs (P, w) that the run certifies before anything else and never falls behind."""
+        """Pairs (parameter, w) that the run certifies first of all and never falls behind."""
         return ()
 
     def phase(self, text: str) -> None:

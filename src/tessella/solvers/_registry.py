@@ -8,15 +8,18 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.cones import Point
 from tessella.problems import SaddlePoint
 from tessella.solvers._result import SolverResult
 from tessella.solvers._run import Callback
 from tessella.solvers.apd import apd
+from tessella.solvers.fixed import fixed
 from tessella.solvers.frank_wolfe import frank_wolfe
 from tessella.solvers.hybrid import hybrid
 from tessella.solvers.joint import joint
 from tessella.solvers.sdp import sdp
-from tessella.solvers.working_set import MAX_ROWS, working_set
+from tessella.solvers.simple_mkl import simple_mkl
+from tessella.solvers.working_set import DEFAULT_SETTINGS, working_set
 
 FloatArray = NDArray[np.float64]
 
@@ -31,7 +34,7 @@ class Solver(Protocol):
         tol: float,
         max_iter: int,
         time_limit: float | None,
-        P0: FloatArray | None,
+        parameter0: Point | None,
         w0: FloatArray | None,
         n_jobs: int | None,
         callback: Callback | None,
@@ -45,11 +48,11 @@ SOLVERS: dict[str, Solver] = {
     "hybrid": hybrid,
     "joint": joint,
     "sdp": sdp,
+    "simple-mkl": simple_mkl,
     "working-set": working_set,
 }
 
 _JOINT_MAX_ROWS = 200
-_JOINT_MAX_PARAMS = 64  # beyond, eigenproblems of side n_P at every Newton step are the cost
 
 
 def check_solver(name: str) -> None:
@@ -61,19 +64,30 @@ def check_solver(name: str) -> None:
 def choose_solver(name: str, problem: SaddlePoint) -> Solver:
     """The solver of that name; for "auto" the one that suits the size of the problem.
 
-    The joint method up to 200 rows, where one run of it costs less than finding a working set;
-    the working-set method for any number of rows beyond, and for a P so large that it has to be
-    moved a few directions at a time.
+    A problem with a fixed parameter has nothing to learn and only its machines are solved. The
+    joint method is chosen up to 200 rows, where one run of it costs less than finding a working
+    set; the working-set method for any number of rows beyond, and for a parameter so large that
+    it has to be moved a few directions at a time.
     """
     check_solver(name)
+    if problem.fixed is not None:
+        return fixed
     if name != "auto":
         return SOLVERS[name]
     kernels = problem.kernels
-    small = kernels.n_samples <= _JOINT_MAX_ROWS and kernels.n_params <= _JOINT_MAX_PARAMS
+    small = kernels.n_samples <= _JOINT_MAX_ROWS and kernels.cone.moves_whole
     return joint if small and kernels.dtype == np.float64 else working_set
 
 
-_MATRICES = {"joint": 6, "frank-wolfe": 2, "apd": 2, "hybrid": 2, "sdp": 2, "working-set": 1}
+_MATRICES = {
+    "joint": 6,
+    "frank-wolfe": 2,
+    "apd": 2,
+    "hybrid": 2,
+    "sdp": 2,
+    "simple-mkl": 3,
+    "working-set": 1,
+}
 _KEPT_ROWS = 2000  # of a kernel matrix, below which a solver would compute them over and over
 
 
@@ -99,5 +113,5 @@ def working_memory(name: str, sizes: Sequence[int], itemsize: int, *, by_rows: b
     if name != "working-set":
         return _MATRICES[name] * itemsize * n_samples**2
     rows = min(largest, _KEPT_ROWS) if by_rows else largest
-    moving = min(n_samples, MAX_ROWS)
+    moving = min(n_samples, DEFAULT_SETTINGS.max_rows)
     return itemsize * rows * largest + 3 * 8 * moving**2

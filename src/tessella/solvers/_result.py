@@ -8,6 +8,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.cones import Point
 from tessella.svm import relative_gap
 
 FloatArray = NDArray[np.float64]
@@ -33,19 +34,23 @@ class IterationRecord:
     Attributes
     ----------
     iteration : int
-        Outer iterations so far; 0 is the starting point.
+        Number of outer iterations so far; 0 is the starting point.
     time : float
         Seconds since the solver started.
-    value, bound : float
-        Best certified upper and lower bounds of the optimum so far.
+    value : float
+        Best certified upper bound of the optimum so far.
+    bound : float
+        Best certified lower bound of the optimum so far.
     gap : float
-        Their relative difference.
+        Relative difference of the two best bounds so far.
     step : float
-        Length of the step that led here.
-    n_svm, svm_iter : int
-        SVM solves and their pair steps so far.
+        Length of the step that led to this iterate.
+    n_svm : int
+        Number of SVM solves so far.
+    svm_iter : int
+        Number of pair steps of all SVM solves so far.
     n_newton : int
-        Newton steps of the joint interior point method so far.
+        Number of Newton steps of the interior point method so far.
     """
 
     iteration: int
@@ -61,26 +66,31 @@ class IterationRecord:
 
 @dataclass(frozen=True)
 class SolverResult:
-    """Answer of a solver: the best certified pair it met.
+    """Answer of a solver: the best certified pair of a parameter and a dual vector.
 
     Attributes
     ----------
     solver : str
         Name of the algorithm.
     status : SolverStatus
-        Why it stopped.
-    P : ndarray of shape (n_params, n_params)
-        Feasible matrix of the kernel.
+        Reason why the solver stopped.
+    parameter : ndarray or Blocks
+        Feasible parameter of the kernel: a positive semidefinite matrix, the weights of a
+        dictionary, or the blocks of a sum of kernel sets.
     w : ndarray of shape (m,)
-        Feasible signed dual vector that attains `value` with P.
+        Feasible signed dual vector that attains `value` with the parameter.
     intercept : ndarray of shape (n_machines,)
-        Offset b of the decision function ``K(P) w + b`` of each machine; most have one.
-    value, bound : float
-        Certified upper and lower bounds of the optimum. `bound` may come from another w.
+        Offset b of the decision function ``K(P) w + b`` of each machine; most problems have one.
+    value : float
+        Certified upper bound of the optimum.
+    bound : float
+        Certified lower bound of the optimum. It may be proved by another dual vector than `w`.
     gap : float
-        ``(value - bound) / |value|``.
-    n_iter, n_svm : int
-        Outer iterations and SVM solves.
+        Relative gap ``(value - bound) / |value|``.
+    n_iter : int
+        Number of outer iterations.
+    n_svm : int
+        Number of SVM solves.
     history : tuple of IterationRecord
         One record per iteration, the starting point included.
     w_bound : ndarray of shape (m,)
@@ -89,7 +99,7 @@ class SolverResult:
 
     solver: str
     status: SolverStatus
-    P: FloatArray
+    parameter: Point
     w: FloatArray
     intercept: FloatArray
     value: float

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend import KernelOnDemand
+from tessella.cones import Point
+from tessella.kernels import KernelWorkspace
 from tessella.problems import Certificate, DualPoint, SaddlePoint
 from tessella.solvers._monitor import Callback as Callback
 from tessella.solvers._monitor import as_monitor
@@ -48,7 +50,31 @@ class Run:
 
     A solver calls :meth:`svm` for every SVM and :meth:`record` for every iterate. Both raise
     :class:`StopRun` when the run is over, and :meth:`finish` turns the best certified pair into
-    a :class:`SolverResult` whatever happened.
+    a :class:`SolverResult` whatever happened. :func:`run_to_end` executes a solver in this way.
+
+    Parameters
+    ----------
+    name : str
+        Name of the algorithm, for the result and for messages.
+    problem : SaddlePoint
+        The problem, which certifies every pair.
+    tol : float
+        Certified relative gap at which the run ends.
+    max_iter : int
+        Largest number of iterations, as the solver counts them by :meth:`record`.
+    time_limit : float or None
+        Largest number of seconds.
+    n_jobs : int or None
+        Number of threads of the SVM solves.
+    callback : callable, Monitor or None
+        Follows the run.
+
+    Attributes
+    ----------
+    problem : SaddlePoint
+        The problem of the run.
+    tol : float
+        Relative gap at which the run ends.
     """
 
     def __init__(
@@ -68,13 +94,14 @@ class Run:
         self._max_iter = max_iter
         self._start = time.monotonic()
         self._deadline = None if time_limit is None else self._start + time_limit
-        self._n_jobs = n_jobs
+        self.n_jobs = n_jobs
         self._monitor = as_monitor(callback)
         self._history: list[IterationRecord] = []
         self._n_svm = self._svm_iter = self._n_newton = 0
-        self._best: tuple[FloatArray, FloatArray, Certificate] | None = None
+        self._best: tuple[Point, FloatArray, Certificate] | None = None
         self._bound = -np.inf
         self._bound_w: FloatArray | None = None
+        self._workspace = KernelWorkspace(problem.kernels.dtype)
 
     def begin(self) -> None:
         """Certify what is known from an earlier run; with no iterations allowed, that is all."""
@@ -94,8 +121,8 @@ class Run:
         return self._best is not None
 
     @property
-    def best(self) -> tuple[FloatArray, FloatArray]:
-        """P and w of the best certified pair so far."""
+    def best(self) -> tuple[Point, FloatArray]:
+        """Parameter and dual vector of the best certified pair so far."""
         assert self._best is not None
         return self._best[0], self._best[1]
 
@@ -112,7 +139,7 @@ class Run:
     def svm(
         self,
         K: NDArray[Any] | Iterable[NDArray[Any] | KernelOnDemand],
-        P: FloatArray,
+        P: Point,
         w0: FloatArray | None,
         tol: float,
     ) -> SvmAnswer:
@@ -127,6 +154,13 @@ class Run:
                 self._keep(P, self.problem.at(answer.w))
             raise StopRun(stopped)
         return answer
+
+    def svm_at(self, P: Point, w0: FloatArray | None, tol: float) -> SvmAnswer:
+        """Solve the SVM of a feasible parameter, in the form of K(P) that costs least memory."""
+        factors = self.problem.cone.positive_factors(P)
+        machines = self.problem.kernels.machines
+        kernels = (machine.svm_kernel(factors, self._workspace) for machine in machines)
+        return self.svm(kernels, P, w0, tol)
 
     def _solve_machines(
         self,
@@ -147,7 +181,7 @@ class Run:
                 w0=None if w0 is None else w[rows],
                 tol=tol,
                 time_limit=self.seconds_left(),
-                n_jobs=self._n_jobs,
+                n_jobs=self.n_jobs,
             )
             self._svm_iter += solution.n_iter
             w[rows] = solution.w
@@ -161,11 +195,11 @@ class Run:
         """What is left of the run's time; None without a limit."""
         return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
-    def record(self, P: FloatArray, w: FloatArray, step: float) -> DualPoint:
+    def record(self, P: Point, w: FloatArray, step: float) -> DualPoint:
         """Certify an iterate, keep it if it is the best, and stop if the run is over."""
         return self.record_point(P, self.problem.at(w), step)
 
-    def record_point(self, P: FloatArray, point: DualPoint, step: float) -> DualPoint:
+    def record_point(self, P: Point, point: DualPoint, step: float) -> DualPoint:
         """The same for a dual vector whose moments are known already."""
         self._keep(P, point)
         entry = self._add_record(step)
@@ -204,22 +238,20 @@ class Run:
         if late and self.has_answer:
             raise StopRun(SolverStatus.TIME_LIMIT)
 
-    def replace(self, P: FloatArray, w: FloatArray) -> bool:
+    def replace(self, P: Point, w: FloatArray) -> bool:
         """Put an equivalent pair in the place of the answer, if it is certified no worse.
 
-        "No worse" is a tenth of the tolerance: what is gained is the sparsity of w. Tells
+        "No worse" is a tenth of the tolerance: what is gained is the sparsity of w. Returns
         whether it was done.
         """
         assert self._best is not None
         point = self.problem.at(w)
-        certificate = point.certificate(P)
-        bound = max(self._bound, certificate.lower)
-        slack = 0.1 * self.tol * abs(self._best[2].upper)
-        met = relative_gap(certificate.upper, bound) <= self.tol or self.gap > self.tol
-        if not (met and certificate.upper <= self._best[2].upper + slack):
+        upper, intercept = point.upper(P)
+        before = self._best[2].upper
+        met = relative_gap(upper, self._bound) <= self.tol or self.gap > self.tol
+        if not (met and upper <= before + 0.1 * self.tol * abs(before)):
             return False
-        self.raise_bound(point)
-        self._best = (P.copy(), point.w.copy(), certificate)
+        self._best = (P.copy(), point.w.copy(), Certificate(upper, self._bound, intercept))
         return True
 
     def raise_bound(self, point: DualPoint) -> None:
@@ -227,7 +259,7 @@ class Run:
         if point.lower > self._bound:
             self._bound, self._bound_w = point.lower, point.w.copy()
 
-    def _keep(self, P: FloatArray, point: DualPoint) -> None:
+    def _keep(self, P: Point, point: DualPoint) -> None:
         certificate = point.certificate(P)
         self.raise_bound(point)
         if self._best is None or certificate.upper < self._best[2].upper:
@@ -242,7 +274,7 @@ class Run:
         return SolverResult(
             solver=self._name,
             status=status,
-            P=P,
+            parameter=P,
             w=w,
             intercept=certificate.intercept,
             value=certificate.upper,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 
+from tessella.cones import Point, inner
 from tessella.kernels import BoundKernelSet
 from tessella.problems import SaddlePoint
 from tessella.solvers._result import SolverResult, SolverStatus
@@ -37,7 +38,7 @@ def apd(
     tol: float = 1e-3,
     max_iter: int = 2000,
     time_limit: float | None = None,
-    P0: FloatArray | None = None,
+    parameter0: Point | None = None,
     w0: FloatArray | None = None,
     safe_steps: bool = False,
     n_jobs: int | None = None,
@@ -51,7 +52,7 @@ def apd(
         P⁺ = project(P + σ S),    S = (1 + θ) D(w)/2 - θ D(w⁻)/2,    θ = σ⁻/σ
         w⁺ = argmax κ(v) - ½ vᵀK(P⁺)v - (1/2τ) ‖v - w‖²_M
 
-    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - (n_P/2) λ_max(D(w))``. Stops
+    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - ½ support(D(w))``. Stops
     when the certified relative gap between the two, computed by `problem`, is at most `tol`.
 
     Parameters
@@ -65,9 +66,11 @@ def apd(
         a check.
     time_limit : float, optional
         Seconds; the best certified pair is returned when they are over.
-    P0, w0 : ndarray, optional
-        Where to start: a feasible P (identity by default), or a factor U of P = U Uᵀ with fewer
-        columns than rows, and a dual vector.
+    parameter0 : Point, optional
+        Feasible parameter to start from; the centre of the feasible set by default. For one
+        positive matrix also a factor U of P = U Uᵀ with fewer columns than rows.
+    w0 : ndarray of shape (m,), optional
+        Dual vector to start from.
     safe_steps : bool
         Use the Euclidean norm of the paper and the constant steps that its theorem allows, without
         restarts. They are far too short to be of use; they are here to be looked at.
@@ -109,7 +112,7 @@ def apd(
     O(m · support · n_P) and two eigenproblems of side n_P. Holds two m × m matrices beyond the
     kernel set's own (one with safe steps).
     """
-    P = problem.parameters.checked(P0)
+    P = problem.cone.checked(parameter0)
     run = ProximalRun(
         "apd",
         problem,
@@ -122,9 +125,7 @@ def apd(
     return run_to_end(run, lambda _: _solve(run, P, w0, safe_steps))
 
 
-def _solve(
-    run: ProximalRun, P: FloatArray, w0: FloatArray | None, safe_steps: bool
-) -> SolverStatus:
+def _solve(run: ProximalRun, P: Point, w0: FloatArray | None, safe_steps: bool) -> SolverStatus:
     K = run.problem.kernels.gram(P, centred=True)
     w = run.svm(K, P, w0, max(0.1 * run.tol, _SVM_TOL_MIN)).w
     del K
@@ -162,7 +163,7 @@ class _KernelMetric(_Metric):
     """M = K(I), the sum of all kernels of the set."""
 
     def __init__(self, kernels: BoundKernelSet) -> None:
-        self._M = kernels.gram(np.eye(kernels.n_params), centred=True)
+        self._M = kernels.gram(kernels.cone.identity, centred=True)
 
     def times(self, w: FloatArray) -> FloatArray:
         product: FloatArray = (self._M @ w.astype(self._M.dtype)).astype(np.float64)
@@ -186,9 +187,9 @@ class _EuclideanMetric(_Metric):
 class _Iterate:
     """A pair with the half gradient D(w)/2 and M w."""
 
-    P: FloatArray
+    P: Point
     w: FloatArray
-    half_gradient: FloatArray
+    half_gradient: Point
     Mw: FloatArray
 
     @property
@@ -200,18 +201,18 @@ class _Iterate:
 class _Average:
     """Weighted averages of P and w over the iterates of an epoch."""
 
-    def __init__(self, side: int, m: int) -> None:
-        self._P, self._w, self._weight = np.zeros((side, side)), np.zeros(m), 0.0
+    def __init__(self, start: _Iterate) -> None:
+        self._P, self._w, self._weight = 0.0 * start.P, np.zeros(len(start.w)), 0.0
         self.count = 0
 
     def add(self, iterate: _Iterate, weight: float) -> None:
-        self._P += weight * iterate.P
+        self._P = self._P + weight * iterate.P
         self._w += weight * iterate.w
         self._weight += weight
         self.count += 1
 
     @property
-    def pair(self) -> tuple[FloatArray, FloatArray]:
+    def pair(self) -> tuple[Point, FloatArray]:
         return self._P / self._weight, self._w / self._weight
 
 
@@ -229,7 +230,7 @@ class AcceleratedStage:
     """
 
     def __init__(
-        self, run: ProximalRun, P: FloatArray, w: FloatArray, *, safe_steps: bool = False
+        self, run: ProximalRun, P: Point, w: FloatArray, *, safe_steps: bool = False
     ) -> None:
         self._run = run
         self._problem = run.problem
@@ -242,16 +243,16 @@ class AcceleratedStage:
             self._step, self._balance = _safe_steps(run.problem)
         else:
             size = max(self._here.size, np.finfo(float).tiny)
-            self._step, self._balance = 1.0 / size, run.problem.parameters.side / size
+            self._step, self._balance = 1.0 / size, run.problem.cone.radius / size
         self._start_epoch()
 
-    def _at(self, P: FloatArray, w: FloatArray, gradient: FloatArray) -> _Iterate:
+    def _at(self, P: Point, w: FloatArray, gradient: Point) -> _Iterate:
         return _Iterate(P, w, 0.5 * gradient, self._metric.times(w))
 
     def _start_epoch(self) -> None:
         self._previous = self._epoch_start = self._here
         self._allowed = np.inf
-        self._average = _Average(len(self._here.P), len(self._here.w))
+        self._average = _Average(self._here)
         self._next_check = _FIRST_CHECK
         self._epoch_gap = self._run.gap
 
@@ -269,7 +270,7 @@ class AcceleratedStage:
         for _ in range(_MAX_REJECTIONS):
             there = self._trial(step, last_sigma)
             moved = _root(float((there.w - here.w) @ (there.Mw - here.Mw)))
-            turned = float(np.linalg.norm(there.half_gradient - here.half_gradient))
+            turned = _norm(there.half_gradient - here.half_gradient)
             self._allowed = _SAFETY * moved / turned if turned > 0.0 else np.inf
             if self._safe or step <= self._allowed:
                 break
@@ -278,7 +279,7 @@ class AcceleratedStage:
                 return False
         self._previous, self._here, self._step = here, there, step
         self._average.add(there, step)
-        return bool((there.P != here.P).any() or (there.w != here.w).any())
+        return _norm(there.P - here.P) > 0.0 or bool((there.w != here.w).any())
 
     def _proposal(self) -> float:
         if self._safe:
@@ -291,7 +292,7 @@ class AcceleratedStage:
         sigma, tau = step * self._balance, step / self._balance
         theta = last_sigma / sigma
         S = here.half_gradient + theta * (here.half_gradient - self._previous.half_gradient)
-        P = self._problem.parameters.project(here.P + sigma * S)
+        P = self._problem.cone.project(here.P + sigma * S)
         self._problem.kernels.gram(P, centred=True, out=self._K)
         self._metric.add_to(self._K, 1.0 / tau)
         value = abs(self._run.value)
@@ -317,18 +318,18 @@ class AcceleratedStage:
             self._start_epoch()
         return gap > _ROUNDING or gap < before
 
-    def _exact(self, P: FloatArray, w0: FloatArray) -> tuple[float, _Iterate]:
+    def _exact(self, P: Point, w0: FloatArray) -> tuple[float, _Iterate]:
         """The SVM of P itself: its certified gap, and the pair."""
         self._problem.kernels.gram(P, centred=True, out=self._K)
         w = self._run.svm(self._K, P, w0, self._svm_tol()).w
         point = self._run.record(P, w, step=0.0)
         return point.certificate(P).gap, self._at(P, w, point.gradient)
 
-    def _rebalance(self, P: FloatArray, w: FloatArray) -> None:
+    def _rebalance(self, P: Point, w: FloatArray) -> None:
         """Move ω half way, in logarithms, to the ratio of the ways that P and w have come."""
         start = self._epoch_start
         change = w - start.w
-        way_P = float(np.linalg.norm(P - start.P))
+        way_P = _norm(P - start.P)
         way_w = _root(float(change @ self._metric.times(change)))
         if way_P > 0.0 and way_w > 0.0:
             self._balance = float(np.sqrt(self._balance * way_P / way_w))
@@ -337,15 +338,15 @@ class AcceleratedStage:
 def _safe_steps(problem: SaddlePoint) -> tuple[float, float]:
     """√(στ) and √(σ/τ) of the paper's theorem with bounds that hold for every P and w.
 
-    L_aa = n_P ‖K(I)‖ because K(P) ≤ λ_max(P) K(I), and L_aP = ‖box‖ ‖K(I)‖, which is
-    C √m ‖K(I)‖ when all samples weigh the same.
+    L_aa = r ‖K(I)‖ because K(P) ≤ λ_max(P) K(I), with the largest eigenvalue r that a feasible P
+    can have, and L_aP = ‖box‖ ‖K(I)‖, which is C √m ‖K(I)‖ when all samples weigh the same.
     """
-    side, dual = problem.parameters.side, problem.dual
-    K = problem.kernels.gram(np.eye(side), centred=True)
+    radius, dual = problem.cone.radius, problem.dual
+    K = problem.kernels.gram(problem.cone.identity, centred=True)
     norm = float(eigvalsh(K, subset_by_index=[len(K) - 1, len(K) - 1])[0])
     box = float(np.linalg.norm(np.maximum(dual.upper, -dual.lower)))
     tiny = np.finfo(float).tiny
-    L_aa, L_aP = max(side * norm, tiny), max(box * norm, tiny)
+    L_aa, L_aP = max(radius * norm, tiny), max(box * norm, tiny)
     tau, sigma = 1.0 / (3.0 * L_aa), L_aa / (2.0 * L_aP**2)
     return float(np.sqrt(sigma * tau)), float(np.sqrt(sigma / tau))
 
@@ -353,3 +354,8 @@ def _safe_steps(problem: SaddlePoint) -> tuple[float, float]:
 def _root(square: float) -> float:
     """Root of a square that rounding may have made negative."""
     return float(np.sqrt(max(0.0, square)))
+
+
+def _norm(change: Point) -> float:
+    """Frobenius norm."""
+    return _root(inner(change, change))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.cones import Point
 from tessella.problems import DualPoint, SaddlePoint
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, run_to_end
@@ -19,7 +20,6 @@ _MAX_PROBES = 20
 _TIGHTEST = 1e-4  # part of the usual tolerance of the SVM beyond which the step is to blame
 _SVM_TOL_MAX = 1e-3
 _ZIGZAG = 0.1  # a step towards a vertex shorter than this is the sign to take pairwise steps
-_NO_ATOM = 1e-12  # share of the trace below which an eigenvector of P is rounding
 _STEPS = ("exact", "open-loop", "pairwise")
 
 
@@ -29,7 +29,7 @@ def frank_wolfe(
     tol: float = 1e-3,
     max_iter: int = 1000,
     time_limit: float | None = None,
-    P0: FloatArray | None = None,
+    parameter0: Point | None = None,
     w0: FloatArray | None = None,
     step: str = "exact",
     n_jobs: int | None = None,
@@ -40,7 +40,7 @@ def frank_wolfe(
     Each iteration solves the SVM for the current P (warm), takes a top eigenvector v of the
     gradient matrix D(w), and moves P towards the vertex S = n_P v vᵀ of the feasible set.
 
-    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - (n_P/2) λ_max(D(w))``. Stops
+    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - ½ support(D(w))``. Stops
     when the certified relative gap between the two, computed by `problem`, is at most `tol`.
 
     Parameters
@@ -53,9 +53,11 @@ def frank_wolfe(
         Limit on iterations.
     time_limit : float, optional
         Seconds; the best certified pair is returned when they are over.
-    P0, w0 : ndarray, optional
-        Where to start: a feasible P (identity by default), or a factor U of P = U Uᵀ with fewer
-        columns than rows, and a dual vector.
+    parameter0 : Point, optional
+        Feasible parameter to start from; the centre of the feasible set by default. For one
+        positive matrix also a factor U of P = U Uᵀ with fewer columns than rows.
+    w0 : ndarray of shape (m,), optional
+        Dual vector to start from.
     step : {"exact", "open-loop", "pairwise"}
         Line search on the derivative ``-½ w_γᵀ (K_S - K) w_γ``, which costs one warm SVM per
         probe; or the fixed rule 2 / (k + 2); or, once steps towards the vertex become short,
@@ -87,7 +89,7 @@ def frank_wolfe(
     """
     if step not in _STEPS:
         raise ValueError(f"step={step!r} is unknown; use one of {_STEPS}.")
-    P = problem.parameters.checked(P0)
+    P = problem.cone.checked(parameter0)
     run = Run(
         "frank-wolfe",
         problem,
@@ -107,15 +109,15 @@ class FrankWolfeStage:
     ----------
     run : Run
         Takes the records; may have seen other stages before.
-    P : ndarray of shape (n_params, n_params)
-        Feasible start.
+    P : Point
+        Feasible parameter to start from.
     w0 : ndarray of shape (m,), optional
         Warm start of the first SVM.
     step : {"exact", "open-loop", "pairwise"}
         As for :func:`frank_wolfe`.
     """
 
-    def __init__(self, run: Run, P: FloatArray, w0: FloatArray | None, step: str = "exact") -> None:
+    def __init__(self, run: Run, P: Point, w0: FloatArray | None, step: str = "exact") -> None:
         self._run = run
         self._kernels = run.problem.kernels
         self._P = P
@@ -166,29 +168,21 @@ class FrankWolfeStage:
         self._last_length = 2.0 * length
         return length
 
-    def _head_for(self, vertex: FloatArray) -> FloatArray:
-        """The direction from P to a vertex, given by its factor; its change of K is prepared."""
-        self._kernels.gram_factor(vertex, centred=True, out=self._change)
+    def _head_for(self, vertex: Point) -> Point:
+        """The direction from P to a vertex; its change of K is prepared."""
+        self._kernels.gram(vertex, centred=True, out=self._change)
         self._change -= self._K
-        direction: FloatArray = vertex @ vertex.T - self._P
-        return direction
+        return vertex - self._P
 
-    def _exchange(self, point: DualPoint) -> tuple[float, FloatArray]:
-        """Weight to move from an atom of P to the best vertex: its amount, and the direction."""
-        side = len(self._P)
-        eigenvalues, atoms = np.linalg.eigh(self._P)
-        weights = eigenvalues / side
-        forms = np.einsum("ia,ia->a", atoms, point.gradient @ atoms)
-        loss = weights * (point.spectrum[0][-1] - forms)
-        loss[weights <= _NO_ATOM] = -np.inf
-        worst = int(np.argmax(loss))
-        source, target = np.sqrt(side) * atoms[:, worst], point.best_response[:, 0]
-        weight = float(weights[worst])
-        direction = weight * (np.outer(target, target) - np.outer(source, source))
+    def _exchange(self, point: DualPoint) -> tuple[float, Point]:
+        """Share to move from a vertex of P to the best one: its amount, and the direction."""
+        cone = self._run.problem.cone
+        share, source = cone.worst_vertex(self._P, point.gradient, point.support)
+        direction = share * (point.best_response - source)
         self._kernels.gram(direction, centred=True, out=self._change)
-        return weight, direction
+        return share, direction
 
-    def _search(self, direction: FloatArray, first: float) -> float:
+    def _search(self, direction: Point, first: float) -> float:
         """Exact line search; where it ended, in (0, 1], or 0 when there is no descent."""
         start, slope, here = self._P, self._slope(), 0.0
         if slope >= 0.0:
@@ -203,7 +197,7 @@ class FrankWolfeStage:
         search_root(slope_at, slope, first=min(1.0, first))
         return here
 
-    def _probe(self, start: FloatArray, direction: FloatArray, here: float, there: float) -> None:
+    def _probe(self, start: Point, direction: Point, here: float, there: float) -> None:
         """Go from `here` to `there` along a direction."""
         add_scaled(self._K, self._change, there - here)
         self._P = start + there * direction

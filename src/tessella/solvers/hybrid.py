@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.cones import Point
 from tessella.problems import SaddlePoint
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, StopRun, run_to_end
@@ -20,7 +21,7 @@ def hybrid(
     tol: float = 1e-3,
     max_iter: int = 2000,
     time_limit: float | None = None,
-    P0: FloatArray | None = None,
+    parameter0: Point | None = None,
     w0: FloatArray | None = None,
     switch_tol: float = 1e-2,
     n_jobs: int | None = None,
@@ -31,7 +32,7 @@ def hybrid(
     Frank-Wolfe is quick while its vertices are far apart and slow after that; the accelerated
     method is the other way round. A warm exact SVM at the best P ends the run.
 
-    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - (n_P/2) λ_max(D(w))``. Stops
+    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - ½ support(D(w))``. Stops
     when the certified relative gap between the two, computed by `problem`, is at most `tol`.
 
     Parameters
@@ -44,9 +45,11 @@ def hybrid(
         Limit on the iterations of both stages together.
     time_limit : float, optional
         Seconds for both; the best certified pair is returned when they are over.
-    P0, w0 : ndarray, optional
-        Where to start: a feasible P (identity by default), or a factor U of P = U Uᵀ with fewer
-        columns than rows, and a dual vector.
+    parameter0 : Point, optional
+        Feasible parameter to start from; the centre of the feasible set by default. For one
+        positive matrix also a factor U of P = U Uᵀ with fewer columns than rows.
+    w0 : ndarray of shape (m,), optional
+        Dual vector to start from.
     switch_tol : float
         Gap at which the second stage takes over.
     n_jobs : int, optional
@@ -65,7 +68,7 @@ def hybrid(
     """
     if not switch_tol > 0:
         raise ValueError(f"switch_tol={switch_tol!r} must be positive.")
-    P = problem.parameters.checked(P0)
+    P = problem.cone.checked(parameter0)
     run = ProximalRun(
         "hybrid",
         problem,
@@ -78,9 +81,7 @@ def hybrid(
     return run_to_end(run, lambda _: _solve(run, P, w0, switch_tol))
 
 
-def _solve(
-    run: ProximalRun, P: FloatArray, w0: FloatArray | None, switch_tol: float
-) -> SolverStatus:
+def _solve(run: ProximalRun, P: Point, w0: FloatArray | None, switch_tol: float) -> SolverStatus:
     try:
         # The first stage's matrices are gone before the second one asks for its own.
         FrankWolfeStage(run, P, w0).iterate(until=switch_tol)

@@ -1,4 +1,4 @@
-"""The joint interior point method: dual vector and kernel matrix in one Newton iteration."""
+"""The joint interior point method: dual vector and parameter in one Newton iteration."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend import limit_blas
+from tessella.cones import Point
 from tessella.problems import SaddlePoint
-from tessella.solvers._interior_point import InteriorPoint, JointState
-from tessella.solvers._joint_problems import WholeProblem, inwards, neutral_alpha, state_near
+from tessella.solvers._central_path import WholeProblem, inwards, neutral_alpha, state_near
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, run_to_end
+from tessella.svm import CentralPathState, InteriorPoint
 
 FloatArray = NDArray[np.float64]
 
@@ -24,7 +25,7 @@ def joint(
     tol: float = 1e-3,
     max_iter: int = 100,
     time_limit: float | None = None,
-    P0: FloatArray | None = None,
+    parameter0: Point | None = None,
     w0: FloatArray | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
@@ -35,7 +36,7 @@ def joint(
     SVM solve per step of P: the number of iterations hardly depends on the data, on C or on the
     rank of the optimal P, which makes it the robust choice wherever m³ is affordable.
 
-    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - (n_P/2) λ_max(D(w))``. Stops
+    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - ½ support(D(w))``. Stops
     when the certified relative gap between the two, computed by `problem`, is at most `tol`.
     A warm SVM solve at the final P then sets the samples that are not support vectors to zero.
 
@@ -49,9 +50,11 @@ def joint(
         Limit on Newton steps.
     time_limit : float, optional
         Seconds; the best certified pair is returned when they are over.
-    P0, w0 : ndarray, optional
-        Where to start: a feasible P, or a factor U of P = U Uᵀ with fewer columns than rows, and
-        a dual vector. Both are moved into the interior.
+    parameter0 : Point, optional
+        Feasible parameter to start from; the centre of the feasible set by default. For one
+        positive matrix also a factor U of P = U Uᵀ with fewer columns than rows.
+    w0 : ndarray of shape (m,), optional
+        Dual vector to start from.
     n_jobs : int, optional
         Threads of the final SVM solve.
     callback : callable, optional
@@ -68,7 +71,7 @@ def joint(
     steps to a gap of 1e-6. The equations are those of the optimality conditions of the paper's
     problem (its equation for the saddle point), with Nesterov-Todd scaling.
     """
-    start = problem.parameters.checked(P0)
+    start = problem.cone.checked(parameter0)
     run = Run(
         "joint",
         problem,
@@ -79,10 +82,10 @@ def joint(
         callback=callback,
     )
     with limit_blas(n_jobs, problem.dual.size):
-        return run_to_end(run, lambda run: _iterate(run, start, w0, resumed=P0 is not None))
+        return run_to_end(run, lambda run: _iterate(run, start, w0, resumed=parameter0 is not None))
 
 
-def _iterate(run: Run, P0: FloatArray, w0: FloatArray | None, *, resumed: bool) -> SolverStatus:
+def _iterate(run: Run, P0: Point, w0: FloatArray | None, *, resumed: bool) -> SolverStatus:
     if resumed and w0 is not None:
         run.record(P0, w0, 0.0)  # the path back through the interior must not lose it
     if not run.problem.dual.kappa_rises():
@@ -111,17 +114,16 @@ def _iterate(run: Run, P0: FloatArray, w0: FloatArray | None, *, resumed: bool) 
         return SolverStatus.OPTIMAL if run.gap <= run.tol else stop.status
 
 
-def _feasible(method: InteriorPoint) -> FloatArray:
-    """The iterate's M with the exact trace."""
-    M: FloatArray = method.state.M * (method.problem.trace / float(np.trace(method.state.M)))
-    return M
+def _feasible(method: InteriorPoint) -> Point:
+    """The iterate's parameter with the exact trace."""
+    return method.problem.cone.normalised(method.state.M)
 
 
 def _start(
-    problem: SaddlePoint, whole: WholeProblem, P0: FloatArray, w0: FloatArray | None
-) -> tuple[JointState, float]:
+    problem: SaddlePoint, whole: WholeProblem, P0: Point, w0: FloatArray | None
+) -> tuple[CentralPathState, float]:
     """An interior iterate near the given point, and the scale of the scores."""
-    M = 0.9 * P0 + 0.1 * problem.parameters.centre
+    M = problem.cone.interior(P0)
     alpha = neutral_alpha(whole, M)
     if w0 is not None:
         # Half of the given vector, half of the neutral one: near enough to gain by it.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tessella.backend import format_bytes
+from tessella.cones import PSD, Cone, Point, ProductCone
 from tessella.kernels import BoundKernelSet
 from tessella.problems import SaddlePoint
 from tessella.solvers._result import SolverResult, SolverStatus
@@ -33,7 +34,7 @@ def sdp(
     tol: float = 1e-5,
     max_iter: int = 200,
     time_limit: float | None = None,
-    P0: FloatArray | None = None,
+    parameter0: Point | None = None,
     w0: FloatArray | None = None,
     max_rows: int = _MAX_ROWS,
     n_jobs: int | None = None,
@@ -64,9 +65,11 @@ def sdp(
     time_limit : float, optional
         Seconds, passed on to Clarabel; building the program is not interrupted, nor is Clarabel
         by Ctrl-C before it returns.
-    P0, w0 : ndarray, optional
-        Only the pair that the run starts its history with; an interior point method has no use
-        for it.
+    parameter0 : Point, optional
+        Feasible parameter to start from; the centre of the feasible set by default. For one
+        positive matrix also a factor U of P = U Uᵀ with fewer columns than rows.
+    w0 : ndarray of shape (m,), optional
+        Dual vector to start from.
     max_rows : int
         Refuse more rows than this.
     n_jobs : int, optional
@@ -91,7 +94,7 @@ def sdp(
     With N = (m+1)(m+2)/2, Clarabel factorises a dense block of side N in every iteration: O(m⁶)
     operations and O(m⁴) bytes, 20 to 40 iterations. 8 GiB hold about m = 155.
     """
-    P = problem.parameters.checked(P0)
+    P = problem.cone.checked(parameter0)
     clarabel = _clarabel()
     _refuse_large(problem.kernels, max_rows)
     run = Run(
@@ -113,16 +116,16 @@ def sdp(
     return run_to_end(run, body)
 
 
-def memory_estimate(n_samples: int, n_params: int) -> int:
-    """Bytes that :func:`sdp` takes for so many rows and such a side of P."""
+def memory_estimate(n_samples: int, dimension: int) -> int:
+    """Bytes that :func:`sdp` takes for so many rows and independent entries of the parameter."""
     triangle = n_samples * (n_samples + 1) // 2
     side = triangle + n_samples + 1
-    coefficients = triangle * (n_params * (n_params + 1) // 2)
+    coefficients = triangle * dimension
     return _BYTES_PER_COEFFICIENT * coefficients + _BYTES_PER_HESSIAN_ENTRY * side**2 // 2
 
 
 def _refuse_large(kernels: BoundKernelSet, max_rows: int) -> None:
-    m, needed = kernels.n_samples, memory_estimate(kernels.n_samples, kernels.n_params)
+    m, needed = kernels.n_samples, memory_estimate(kernels.n_samples, kernels.cone.dimension)
     remedy = "Use the solver 'joint', or fewer rows"
     if m > max_rows:
         raise ValueError(
@@ -132,9 +135,9 @@ def _refuse_large(kernels: BoundKernelSet, max_rows: int) -> None:
     # A raised max_rows says that the caller knows; the default leaves the decision to us.
     if needed > _MAX_BYTES and max_rows <= _MAX_ROWS:
         raise ValueError(
-            f"The semidefinite program for {m} rows and n_params={kernels.n_params} would take "
-            f"about {format_bytes(needed)}, more than {format_bytes(_MAX_BYTES)}. {remedy}, or "
-            f"raise max_rows above {_MAX_ROWS} to try nevertheless."
+            f"The semidefinite program for {m} rows and {kernels.cone.dimension} parameters would "
+            f"take about {format_bytes(needed)}, more than {format_bytes(_MAX_BYTES)}. {remedy}, "
+            f"or raise max_rows above {_MAX_ROWS} to try nevertheless."
         )
 
 
@@ -161,7 +164,7 @@ def _solve(run: Run, clarabel: Any, max_iter: int, deadline: float | None) -> So
     answer = program.solve(clarabel, settings)
     if not (np.isfinite(answer.x).all() and np.isfinite(answer.z).all()):
         return SolverStatus.STALLED  # a numerical failure: the starting pair is all there is
-    P = problem.parameters.project(program.matrix(answer.x))
+    P = problem.cone.project(program.parameter(answer.x))
     multipliers = program.dual_vector(answer.z)
     # An error δ of the value is one of √δ in P, and the SVM's w feels it to first order where
     # the top eigenvalue of D is double: the bound is better proved by Clarabel's own w.
@@ -178,15 +181,15 @@ def _solve(run: Run, clarabel: Any, max_iter: int, deadline: float | None) -> So
 class _Program:
     """The program in Clarabel's form: minimise q·x with b - A x in a product of cones.
 
-    x stacks the triangle of P, u, t, b, ξ⁺ and ξ⁻. Triangles are those of Clarabel: upper, column
-    by column, entries off the diagonal times √2, which keeps inner products.
+    x stacks the entries of the parameter, u, t, b, ξ⁺ and ξ⁻. Triangles are those of Clarabel:
+    upper, column by column, entries off the diagonal times √2, which keeps inner products.
     """
 
     def __init__(self, kernels: BoundKernelSet, dual: DualProblem) -> None:
-        self._side, self._m = kernels.n_params, kernels.n_samples
-        self._i, self._j = _triangle(self._side)
+        self._cone, self._m = kernels.cone, kernels.n_samples
+        self._size = kernels.cone.dimension
         # In these units the kernel matrix and the objective have entries of size one.
-        self._unit = max(float(np.mean(kernels.diag(np.eye(self._side)))), np.finfo(float).tiny)
+        self._unit = max(float(np.mean(kernels.diag(kernels.cone.identity))), np.finfo(float).tiny)
         self._up, self._down = np.flatnonzero(dual.upper > 0), np.flatnonzero(dual.lower < 0)
         self.q = self._objective(dual)
         self.A, self.b = self._constraints(kernels, dual)
@@ -194,24 +197,24 @@ class _Program:
     def _objective(self, dual: DualProblem) -> FloatArray:
         weights = np.concatenate([dual.upper[self._up], -dual.lower[self._down]])
         self._scale = max(float(weights.max(initial=0.0)), np.finfo(float).tiny)
-        before = np.zeros(len(self._i) + self._m)
+        before = np.zeros(self._size + self._m)
         q = np.concatenate([before, [0.5 / self._unit], np.zeros(len(dual.starts)), weights])
         scaled: FloatArray = q / self._scale
         return scaled
 
     def _constraints(self, kernels: BoundKernelSet, dual: DualProblem) -> tuple[Any, FloatArray]:
         """Rows of the cones, in the order of :meth:`_cones`, and their right-hand side."""
-        m, size = self._m, len(self._i)
+        m, size = self._m, self._size
         up, down = self._up, self._down
         n_slack = len(up) + len(down)
         eye = sparse.identity(m, format="csr")
-        trace = sparse.csr_array((self._i == self._j).astype(np.float64)[None, :])
+        trace = sparse.csr_array(self._cone.vector(self._cone.unit)[None, :])
         slack = sparse.identity(n_slack)
         machines = np.arange(len(dual.starts))
         offset = (dual.machine_of[:, None] == machines).astype(np.float64)
         offsets = sparse.csr_array(np.vstack([-offset[up], offset[down]]))
         selected = sparse.vstack([-eye[up], eye[down]])
-        linear_map = sparse.csr_array(-_kernel_map(kernels, self._i, self._j) / self._unit)
+        linear_map = sparse.csr_array(-_kernel_map(kernels) / self._unit)
         # columns:  P              u                    t     b     slacks
         rows = [
             [trace, _zeros(1, m), _zeros(1, 1), _zeros(1, len(machines)), _zeros(1, n_slack)],
@@ -225,7 +228,7 @@ class _Program:
         edges = np.concatenate(
             [(dual.epsilon - dual.linear)[up], (dual.epsilon + dual.linear)[down]]
         )
-        b = np.concatenate([[self._side], np.zeros(n_slack), edges])
+        b = np.concatenate([[1.0], np.zeros(n_slack), edges])
         A = sparse.csc_matrix(sparse.bmat(rows))
         return A, np.concatenate([b, np.zeros(A.shape[0] - len(b))])
 
@@ -233,7 +236,7 @@ class _Program:
         return [
             clarabel.ZeroConeT(1),
             clarabel.NonnegativeConeT(2 * (len(self._up) + len(self._down))),
-            clarabel.PSDTriangleConeT(self._side),
+            *_clarabel_cones(self._cone, clarabel),
             clarabel.PSDTriangleConeT(self._m + 1),
         ]
 
@@ -243,13 +246,9 @@ class _Program:
         cones = self._cones(clarabel)
         return clarabel.DefaultSolver(quadratic, self.q, self.A, self.b, cones, settings).solve()
 
-    def matrix(self, x: Any) -> FloatArray:
-        """P of an answer."""
-        triangle = np.asarray(x, dtype=np.float64)[: len(self._i)]
-        P = np.zeros((self._side, self._side))
-        P[self._i, self._j] = triangle / np.where(self._i == self._j, 1.0, np.sqrt(2.0))
-        P[self._j, self._i] = P[self._i, self._j]
-        return P
+    def parameter(self, x: Any) -> Point:
+        """The parameter of an answer."""
+        return self._cone.point(np.asarray(x, dtype=np.float64)[: self._size])
 
     def dual_vector(self, z: Any) -> FloatArray:
         """The w of an answer: the multipliers of the losses."""
@@ -262,22 +261,22 @@ class _Program:
         return w
 
 
-def _triangle(side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row and column of each entry of the upper triangle, column by column."""
-    column, row = np.tril_indices(side)
-    return row, column
+def _clarabel_cones(cone: Cone, clarabel: Any) -> list[Any]:
+    """A cone of ours in Clarabel's terms; both order the entries of a triangle alike."""
+    if isinstance(cone, ProductCone):
+        return [own for part in cone.cones for own in _clarabel_cones(part, clarabel)]
+    if isinstance(cone, PSD):
+        return [clarabel.PSDTriangleConeT(cone.side)]
+    return [clarabel.NonnegativeConeT(cone.dimension)]
 
 
-def _kernel_map(kernels: BoundKernelSet, i: NDArray[np.intp], j: NDArray[np.intp]) -> FloatArray:
-    """The map from the triangle of P to the triangle of K(P), one column per entry of P."""
-    rows, columns = _triangle(kernels.n_samples)
-    row_scale = np.where(rows == columns, 1.0, np.sqrt(2.0))
-    result = np.empty((len(rows), len(i)))
-    for k, (a, b) in enumerate(zip(i, j, strict=True)):
-        unit = np.zeros((kernels.n_params, kernels.n_params))
-        unit[a, b] = unit[b, a] = 1.0 if a == b else np.sqrt(0.5)
-        result[:, k] = row_scale * kernels.gram(unit)[rows, columns]
-    return result
+def _kernel_map(kernels: BoundKernelSet) -> FloatArray:
+    """The map from the entries of P to the triangle of K(P), one column per entry of P."""
+    triangle = PSD(kernels.n_samples)
+    columns = np.eye(kernels.cone.dimension)
+    return np.column_stack(
+        [triangle.vector(kernels.gram(kernels.cone.point(unit))) for unit in columns]
+    )
 
 
 def _zeros(rows: int, columns: int) -> Any:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.backend import KernelOnDemand, limit_blas
-from tessella.kernels import positive_factor
+from tessella.backend import limit_blas
+from tessella.cones import Face, Point
 from tessella.problems import SaddlePoint
-from tessella.solvers._interior_point import InteriorPoint, JointState
-from tessella.solvers._joint_problems import (
+from tessella.solvers._central_path import (
     RestrictedProblem,
     WholeProblem,
     inwards,
@@ -22,30 +20,68 @@ from tessella.solvers._joint_problems import (
 )
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, run_to_end
-from tessella.svm import DualProblem
+from tessella.svm import CentralPathState, DualProblem, InteriorPoint
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-_FIRST_ROWS = 200  # least size of the subsample and of the working set
-_ROWS_PER_PARAM = 4  # ... and least number of rows per unit of n_P
-_ROWS_PER_MACHINE = 12  # ... and per machine, where there are several
-_USUAL_ROWS = 800  # size that decides P well enough at first, however many samples are free
-MAX_ROWS = 6000  # most samples that move together: one step then takes about a second
-_POOR = 0.2  # part of the gap left after a round that calls for a larger set
-_SPARSE = 0.25  # part of the samples up to which all support vectors seen so far move
-_MARGIN = 1.2  # working set over free samples
-_FIRST_TOL = 0.1  # of the subsample: its sampling error is larger
-_MAX_NEWTON = 60
-_MOVED = 0.1  # part of its box by which a held sample has to move to be held no more
-_GROWTH = 1.05  # of the samples ever seen as support vectors: then the set grows by itself
-_DENSE_ROWS = 2000  # up to here the whole kernel matrix costs less than rows one at a time
-_WHOLE_SPAN = 64  # largest n_P for which P moves in all directions at once
-_SPAN = 32  # directions in which it moves otherwise at first: half from P, half from D(w)
-_REMEMBERED = 2  # leading directions of D(w) that later rounds keep
-_TRIM = 0.03  # part of the tolerated gap that dropping directions of P may cost
-_NEGLIGIBLE = 1e-6  # part of the largest eigenvalue of P below which a direction is not kept
-_SHRINK = 0.3  # of the step when the value has risen
+
+@dataclass(frozen=True)
+class WorkingSetSettings:
+    """The numbers of :func:`working_set`, each with the reason for it.
+
+    Attributes
+    ----------
+    first_rows : int
+        Least size of the subsample and of the working set: fewer rows decide P poorly.
+    rows_per_param : int
+        Least number of rows for each entry of the parameter that they have to decide.
+    rows_per_machine : int
+        Least number of rows for each machine, where there are several.
+    usual_rows : int
+        Size that decides P well enough at first, however many samples are free.
+    max_rows : int
+        Most samples that move together: one Newton step then takes about a second.
+    poor : float
+        Part of the gap left after a round that calls for a larger set.
+    sparse : float
+        Part of the samples up to which all support vectors seen so far move.
+    margin : float
+        Size of the working set in units of the number of free samples.
+    first_tol : float
+        Gap asked of the subsample, whose sampling error is larger anyway.
+    max_newton : int
+        Most Newton steps of one round; more of them mean that rounding has taken over.
+    moved : float
+        Part of its box by which a held sample has to move to be held no more.
+    growth : float
+        Growth of the number of support vectors seen, beyond which the set grows by itself.
+    directions : int
+        Directions in which a large parameter moves at first.
+    trim : float
+        Part of the tolerated gap that dropping directions of the parameter may cost.
+    shrink : float
+        Factor of the step when the value has risen.
+    """
+
+    first_rows: int = 200
+    rows_per_param: int = 4
+    rows_per_machine: int = 12
+    usual_rows: int = 800
+    max_rows: int = 6000
+    poor: float = 0.2
+    sparse: float = 0.25
+    margin: float = 1.2
+    first_tol: float = 0.1
+    max_newton: int = 60
+    moved: float = 0.1
+    growth: float = 1.05
+    directions: int = 32
+    trim: float = 0.03
+    shrink: float = 0.3
+
+
+DEFAULT_SETTINGS = WorkingSetSettings()
 
 
 def working_set(
@@ -54,10 +90,11 @@ def working_set(
     tol: float = 1e-3,
     max_iter: int = 100,
     time_limit: float | None = None,
-    P0: FloatArray | None = None,
+    parameter0: Point | None = None,
     w0: FloatArray | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
+    settings: WorkingSetSettings = DEFAULT_SETTINGS,
 ) -> SolverResult:
     """Alternate an exact SVM on all samples with the joint method on those that matter.
 
@@ -70,7 +107,7 @@ def working_set(
     held them move from then on; so do, as long as they are few, all support vectors seen so far.
     Typically two to four SVM solves to a gap of 1e-6.
 
-    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - (n_P/2) λ_max(D(w))``. Stops
+    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - ½ support(D(w))``. Stops
     when the certified relative gap between the two, computed by `problem`, is at most `tol`.
 
     Parameters
@@ -84,13 +121,17 @@ def working_set(
         step.
     time_limit : float, optional
         Seconds; the best certified pair is returned when they are over.
-    P0, w0 : ndarray, optional
-        Where to start instead of the subsample: a feasible P, or a factor U of P = U Uᵀ with
-        fewer columns than rows, and a dual vector.
+    parameter0 : Point, optional
+        Feasible parameter to start from instead of that of a subsample. For one positive matrix
+        also a factor U of P = U Uᵀ with fewer columns than rows.
+    w0 : ndarray of shape (m,), optional
+        Dual vector to start from.
     n_jobs : int, optional
-        Threads.
+        Number of threads.
     callback : callable, optional
         Called with each :class:`IterationRecord`.
+    settings : WorkingSetSettings
+        Sizes and thresholds of the rounds.
 
     Returns
     -------
@@ -108,11 +149,12 @@ def working_set(
     fifth of the gap, the working set is doubled, up to 6,000 samples or all of them, where the
     round is the joint method itself.
 
-    Beyond n_P = 64 a round moves P only within the span of its own leading eigenvectors, those of
-    D(w), and the top ones of earlier rounds: 32 directions at first, doubled like the working
-    set. The optimal P has rank one or two, and lives in the leading eigenspace of D.
+    A large parameter moves only within a face of its cone that is likely to hold the optimum.
+    Beyond n_P = 64 a matrix moves within the span of its own leading eigenvectors, those of D(w),
+    and the top ones of earlier rounds: 32 directions at first, doubled like the working set. Of
+    more than 32 weights those move that are not zero or whose kernels have the largest wᵀK_i w.
     """
-    P0 = None if P0 is None else problem.parameters.checked(P0)
+    start = None if parameter0 is None else problem.cone.checked(parameter0)
     run = Run(
         "working-set",
         problem,
@@ -122,72 +164,74 @@ def working_set(
         n_jobs=n_jobs,
         callback=callback,
     )
-    return run_to_end(run, lambda run: _WorkingSet(run, P0, w0, n_jobs).solve())
+    return run_to_end(run, lambda run: _WorkingSet(run, start, w0, settings).solve())
 
 
 class _WorkingSet:
-    """State of one run: P, the dual vector w, and the size of the next working set."""
+    """State of one run: the parameter P, the dual vector w, and the size of the next set."""
 
     def __init__(
-        self, run: Run, P0: FloatArray | None, w0: FloatArray | None, n_jobs: int | None
+        self, run: Run, P0: Point | None, w0: FloatArray | None, settings: WorkingSetSettings
     ) -> None:
-        self._run = run
-        self._n_jobs = n_jobs
-        self._problem = run.problem
-        self._dual = run.problem.dual
+        self._run, self._settings = run, settings
+        self._problem, self._cone, self._dual = run.problem, run.problem.cone, run.problem.dual
         self._rng = np.random.default_rng(0)
         self._least_rows = max(
-            _FIRST_ROWS,
-            _ROWS_PER_PARAM * run.problem.parameters.side,
-            _ROWS_PER_MACHINE * len(self._dual.starts),
+            settings.first_rows,
+            settings.rows_per_param * self._cone.effective_degree,
+            settings.rows_per_machine * len(self._dual.starts),
         )
         # A given P is mostly near the optimum, and few rows tell where to go from there.
-        self._most_rows = max(_USUAL_ROWS if P0 is None else 0, self._least_rows)
+        self._most_rows = max(settings.usual_rows if P0 is None else 0, self._least_rows)
         self._P = self._guess() if P0 is None else P0
         self._w = w0
-        self._K: NDArray[np.floating] | None = None
-        self._rows = KernelOnDemand(run.problem.kernels.dtype)
-        self._span = _SPAN
+        self._directions = settings.directions
+        self._face_memory: list[object] = []
+        self._complete_face = self._cone.moves_whole
         self._seen = np.zeros(self._dual.size, dtype=np.bool_)
         self._n_seen = 0
         self._held, self._is_held = np.zeros(self._dual.size), np.zeros_like(self._seen)
         self._restless = np.zeros_like(self._seen)
-        self._earlier: list[FloatArray] = []
 
-    def _guess(self) -> FloatArray:
-        """P of a subsample."""
-        m, centre = self._dual.size, self._problem.parameters.centre
-        count = self._least_rows
-        if 2 * count >= m or not self._dual.kappa_rises():
-            return centre
+    def _guess(self) -> Point:
+        """The parameter of a subsample."""
+        settings = self._settings
+        count = self._cone.subsample_size(self._dual.size, self._least_rows)
+        if count == 0 or not self._dual.kappa_rises():
+            return self._cone.centre
         rows, weight = sample_strata(self._dual, count, self._rng)
         self._run.phase(f"first kernel from {len(rows)} rows")
         sample = SaddlePoint(
             self._problem.kernels.restrict(rows), self._dual.restrict(rows, weight)
         )
-        if len(centre) <= _WHOLE_SPAN:
-            P, w = self._joint_guess(sample)
-        else:
-            P, w = self._guess_in_rounds(sample)
+        whole = self._cone.moves_whole
+        P, w = self._joint_guess(sample) if whole else self._guess_in_rounds(sample)
         point = sample.at(w)
-        return trimmed(P, point.gradient, _TRIM * _FIRST_TOL * abs(point.dual_value(P)))
+        cost = settings.trim * settings.first_tol * abs(point.dual_value(P))
+        return self._cone.trimmed(P, point.gradient, cost)
 
-    def _joint_guess(self, sample: SaddlePoint) -> tuple[FloatArray, FloatArray]:
+    def _joint_guess(self, sample: SaddlePoint) -> tuple[Point, FloatArray]:
         """P and w of the subsample, uncertified: the whole problem will say what they are worth."""
         whole = WholeProblem(sample)
-        centre = sample.parameters.centre
-        with limit_blas(self._n_jobs, sample.dual.size):
+        centre = sample.cone.centre
+        with limit_blas(self._run.n_jobs, sample.dual.size):
             start = state_near(whole, centre, neutral_alpha(whole, centre))
-            state = self._minimise(InteriorPoint(whole, *start), _FIRST_TOL)
-        return state.M * (len(centre) / float(np.trace(state.M))), whole.halves.join(state.alpha)
+            state = self._minimise(InteriorPoint(whole, *start), self._settings.first_tol)
+        return sample.cone.normalised(state.M), whole.halves.join(state.alpha)
 
-    def _guess_in_rounds(self, sample: SaddlePoint) -> tuple[FloatArray, FloatArray]:
-        """The same for a P too large to move in all directions at once."""
-        answer = working_set(sample, tol=_FIRST_TOL, time_limit=self._run.seconds_left())
+    def _guess_in_rounds(self, sample: SaddlePoint) -> tuple[Point, FloatArray]:
+        """The same for a parameter too large to move in all directions at once."""
+        answer = working_set(
+            sample,
+            tol=self._settings.first_tol,
+            time_limit=self._run.seconds_left(),
+            n_jobs=self._run.n_jobs,
+            settings=self._settings,
+        )
         if answer.status is SolverStatus.INTERRUPTED:
             raise StopRun(answer.status)  # the sample's answer is none for the whole
         self._run.count_newton(answer.history[-1].n_newton)
-        return answer.P, answer.w
+        return answer.parameter, answer.w
 
     def solve(self) -> SolverStatus:
         """Rounds until the run is over; then a dual vector with exact zeros, as an SVM has."""
@@ -216,21 +260,22 @@ class _WorkingSet:
             step, slack = 1.0, self._svm_tol() * abs(before)
             svm = self._solve_svm(step)
             while svm.objective > before + slack and step > 1e-4:
-                step *= _SHRINK
+                step *= self._settings.shrink
                 self._P = start + step * (target - start)
                 svm = self._solve_svm(step)
-            if step < 1.0 or run.gap > _POOR * gap:
-                if self._least_rows >= 4 * self._dual.size and self._whole_span:
+            if step < 1.0 or run.gap > self._settings.poor * gap:
+                if self._least_rows >= 4 * self._dual.size and self._complete_face:
                     return SolverStatus.STALLED
                 self._enlarge()
 
     def _enlarge(self) -> None:
         """Give the next round more directions, and more rows unless it has more to see anyway."""
-        self._span *= 2
+        self._directions *= 2
         self._most_rows *= 2
         seen, before = int(np.count_nonzero(self._seen | (self._w != 0.0))), self._n_seen
         self._n_seen = seen
-        if seen > _SPARSE * self._dual.size or seen < _GROWTH * before:
+        few_new = seen < self._settings.growth * before
+        if few_new or seen > self._settings.sparse * self._dual.size:
             self._least_rows *= 2
 
     def _svm_tol(self) -> float:
@@ -243,97 +288,64 @@ class _WorkingSet:
         # A far outlier changes sides between two P without ever coming near the margin, and takes
         # the others with it. Who has moved although it was held is not held again.
         box = np.maximum(self._dual.upper, -self._dual.lower)
-        self._restless |= self._is_held & (np.abs(solution.w - self._held) > _MOVED * box)
+        far = np.abs(solution.w - self._held) > self._settings.moved * box
+        self._restless |= self._is_held & far
         self._point = self._run.record(self._P, solution.w, step)
         return solution
 
-    def _svm(self, P: FloatArray) -> SvmAnswer:
-        """An SVM on all samples, from where w stands; rows of K(P) that it needs not are saved."""
-        return self._run.svm(self._kernel_matrices(P), P, self._w, self._svm_tol())
+    def _svm(self, P: Point) -> SvmAnswer:
+        """An SVM on all samples, warm from the current w."""
+        return self._run.svm_at(P, self._w, self._svm_tol())
 
-    def _kernel_matrices(self, P: FloatArray) -> Iterator[NDArray[Any] | KernelOnDemand]:
-        """K(P) of one machine after the other, in the same place."""
-        U = positive_factor(P)
-        for kernels in self._problem.kernels.machines:
-            large = kernels.n_samples > _DENSE_ROWS
-            form = kernels.product_form(U, centred=True) if large else None
-            if form is None:
-                yield kernels.gram_factor(U, centred=True, out=self._matrix(kernels.n_samples))
-            else:
-                self._rows.hold(form)
-                yield self._rows
-
-    def _matrix(self, side: int) -> NDArray[Any]:
-        """Room for a kernel matrix: that of the last one, if it was as large."""
-        if self._K is None or len(self._K) < side * side:
-            self._K = np.empty(side * side, self._problem.kernels.dtype)
-        return self._K[: side * side].reshape(side, side)
-
-    def _joint_step(self, svm: SvmAnswer) -> FloatArray:
+    def _joint_step(self, svm: SvmAnswer) -> Point:
         """The saddle point over P and the working set; moves P and w there."""
-        rows = self._choose_rows(svm)
+        rows, face = self._choose_rows(svm), self._choose_face()
         self._held, self._is_held = svm.w.copy(), np.ones(self._dual.size, dtype=np.bool_)
         self._is_held[rows] = False
         self._run.phase(f"joint step on {len(rows)} rows")
-        tol = max(0.1 * self._run.tol, min(1e-3, 0.03 * self._run.gap))
-        span = self._choose_span()
-        restricted = RestrictedProblem(self._problem, rows, svm.w, span)
-        alpha = inwards(restricted.halves, svm.w[rows])
-        with limit_blas(self._n_jobs, len(rows)):
-            start = state_near(restricted, self._interior(span), alpha)
-            state = self._minimise(InteriorPoint(restricted, *start), tol)
-        halves, M = restricted.halves, state.M
-        P = M if span is None else span @ M @ span.T
-        self._P = P * (len(P) / float(np.trace(P)))
+        restricted = RestrictedProblem(self._problem, rows, svm.w, face)
+        state = self._solve_restricted(restricted, face, svm.w[rows])
+        halves, cone = restricted.halves, self._cone
+        P = cone.normalised(cone.expand(face, state.M))
         # Values on their way to a border are put there for whoever goes on from here. The
         # interior ones prove a little more, so they are what is certified.
         settled = halves.settled(state.alpha, state.zl, state.zu)
         interior = self._problem.at(self._moved(svm.w, rows, halves.join(state.alpha)))
-        self._P = trimmed(self._P, interior.gradient, _TRIM * self._run.tol * self._run.value)
+        cost = self._settings.trim * self._run.tol * self._run.value
+        self._P = cone.trimmed(P, interior.gradient, cost)
         if interior.dual_value(self._P) > self._point.dual_value(self._P):
             self._w = self._moved(svm.w, rows, halves.join(settled))
         self._point = self._run.record_point(self._P, interior, 1.0)
         return self._P
+
+    def _solve_restricted(
+        self, restricted: RestrictedProblem, face: Face, w: FloatArray
+    ) -> CentralPathState:
+        """The saddle point on the working set, from the current P and w."""
+        tol = max(0.1 * self._run.tol, min(1e-3, 0.03 * self._run.gap))
+        M = restricted.cone.interior(self._cone.restrict(face, self._P))
+        with limit_blas(self._run.n_jobs, len(w)):
+            start = state_near(restricted, M, inwards(restricted.halves, w))
+            return self._minimise(InteriorPoint(restricted, *start), tol)
 
     def _moved(self, w: FloatArray, rows: Rows, values: FloatArray) -> FloatArray:
         moved = w.copy()
         moved[rows] = values
         return self._dual.feasible(moved)
 
-    @property
-    def _whole_span(self) -> bool:
-        return len(self._P) <= max(_WHOLE_SPAN, 2 * self._span)
+    def _choose_face(self) -> Face:
+        """The face of the cone in which P moves next."""
+        point = self._point
+        found = self._cone.leading_face(
+            self._P, point.gradient, point.spectrum, self._directions, self._face_memory
+        )
+        self._complete_face = found.complete
+        return found.face
 
-    def _choose_span(self) -> FloatArray | None:
-        """Directions in which P may move: all (None), or the leading ones.
-
-        The optimal P lives in the leading eigenspace of D at the optimal w. That of the current
-        w comes near to it; the range of P and the top directions of earlier rounds make sure
-        that no round loses ground.
-        """
-        if self._whole_span:
-            return None
-        values, vectors = np.linalg.eigh(self._P)
-        held = vectors[:, values > _NEGLIGIBLE * values[-1]][:, -(self._span // 2) :]
-        leading = self._point.spectrum[1]
-        span: FloatArray = np.linalg.qr(
-            np.hstack([held, leading[:, -(self._span // 2) :], *self._earlier])
-        )[0]
-        self._earlier = [*self._earlier, leading[:, -_REMEMBERED:]][-(_SPAN // _REMEMBERED) :]
-        return span
-
-    def _interior(self, span: FloatArray | None) -> FloatArray:
-        """The current P within the span, moved into the interior."""
-        M = self._P if span is None else span.T @ self._P @ span
-        side, r = len(self._P), len(M)
-        M = M * (0.9 * side / float(np.trace(M)))
-        interior: FloatArray = M + 0.1 * side / r * np.eye(r)
-        return interior
-
-    def _minimise(self, method: InteriorPoint, tol: float) -> JointState:
+    def _minimise(self, method: InteriorPoint, tol: float) -> CentralPathState:
         """The best iterate of the interior point method."""
         best, state = method.merit, method.state
-        for _ in range(_MAX_NEWTON):
+        for _ in range(self._settings.max_newton):
             if method.advance() == 0.0:
                 break
             self._run.count_newton()
@@ -347,28 +359,28 @@ class _WorkingSet:
 
     def _choose_rows(self, svm: SvmAnswer) -> Rows:
         """Free samples and those nearest to becoming free; a random part of them if too many."""
-        dual, w = self._dual, svm.w
+        dual, w, settings = self._dual, svm.w, self._settings
         residual = svm.residual
         distance = np.full(dual.size, np.inf)
         up, down = dual.upper > 0, dual.lower < 0
         distance[up] = np.abs(residual - dual.epsilon)[up]
         distance[down] = np.minimum(distance, np.abs(residual + dual.epsilon))[down]
         free = dual.free(w)
-        count = max(self._least_rows, int(_MARGIN * free.sum()))
+        count = max(self._least_rows, int(settings.margin * free.sum()))
         self._seen |= w != 0.0
         seen, most = np.count_nonzero(self._seen), self._most_rows
-        if seen <= _SPARSE * dual.size:
+        if seen <= settings.sparse * dual.size:
             # Nearly separable: who matters changes with P. Without the support vectors of
             # earlier rounds each round would undo the one before.
             distance = np.where(self._seen, -1.0 / (1.0 + distance), distance)
-            count = max(count, int(_MARGIN * seen))
-            most = max(most, _USUAL_ROWS)
+            count = max(count, int(settings.margin * seen))
+            most = max(most, settings.usual_rows)
         restless = int(np.count_nonzero(self._restless & ~free))
         count, most = count + restless, most + restless
         distance = np.where(self._restless, -1.0, distance)
         first = np.where(free, -2.0 - self._rng.random(dual.size), distance)
         order = np.argsort(first, kind="stable")
-        return _movable(dual, np.sort(order[: min(count, most, MAX_ROWS)]), w)
+        return _movable(dual, np.sort(order[: min(count, most, settings.max_rows)]), w)
 
 
 def _movable(dual: DualProblem, rows: Rows, w: FloatArray) -> Rows:
@@ -397,24 +409,3 @@ def sample_strata(
     place = np.arange(dual.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     rows = np.sort(order[place < np.repeat(share, sizes)])
     return rows, (sizes / share)[stratum[rows]]
-
-
-def trimmed(P: FloatArray, D: FloatArray, cost: float) -> FloatArray:
-    """P without the directions that contribute next to nothing, and the same trace.
-
-    An interior point leaves P with full rank where the optimum has rank one or two, and the price
-    of every kernel value grows with the rank. Directions are dropped as long as what they lend to
-    ``wᵀK(P)w / 2``, with D = D(w), and what the others gain by taking over their trace stay below
-    `cost` together.
-    """
-    values, vectors = np.linalg.eigh(P)
-    total = float(np.sum(D * P))
-    lent = values * np.einsum("ia,ia->a", vectors, D @ vectors)
-    taken = values / float(values.sum()) * total
-    order = np.argsort(np.maximum(lent, taken))
-    harmless = np.cumsum(0.5 * np.maximum(lent, taken)[order]) <= cost
-    harmless[-1] = False
-    kept = np.sort(order[~harmless])
-    U = vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0.0))
-    reduced: FloatArray = U @ U.T
-    return reduced * (len(P) / float(np.trace(reduced)))

@@ -1,18 +1,21 @@
-"""Primal-dual interior point method over the dual vector and the kernel's matrix together.
+"""The one interior point iteration: dual vector and kernel parameter in one Newton step.
 
 Unknowns are nonnegative halves α of the dual vector (w = Σ sign·α; one half per sample in
-classification, two in regression) and M ⪰ 0, side r, trace τ. With multipliers ν, ξ of the two
-equations, zl, zu of the bounds 0 ≤ α ≤ u and S of M ⪰ 0, the optimality conditions are
+classification, two in regression) and a parameter M of a cone, whose trace is one. With
+multipliers ν, ξ of the two equations, zl, zu of the bounds 0 ≤ α ≤ u and S of the cone, the
+optimality conditions are
 
     sign·(scores(w, M) + ν) - cost - zl + zu = 0        Σw = total
-    ξ I - ½ D(w) - S = 0                                trace M = τ
-    α zl = μ,   (u - α) zu = μ,   M S = μ I             with μ → 0
+    ξ·unit - ½ D(w) - S = 0                             trace M = 1
+    α zl = μ,   (u - α) zu = μ,   M ∘ S = μ e           with μ → 0
 
-with one sum and one ν for each machine, where there are several.
+with one sum and one ν for each machine, where there are several. The cone may be positive
+semidefinite matrices, nonnegative weights, a product of those, or empty: then the kernel is given
+and the iteration solves a support vector machine.
 
-Newton's method is written in the variables of Nesterov and Todd, M = R X Rᵀ and S = R⁻ᵀ Z R⁻¹ with
-R such that X = Z = Λ, a diagonal matrix, at the current iterate. There M S = μ I is symmetric and
-its linearisation diagonal, dX + dZ = μ Λ⁻¹ - Λ, so everything but w can be eliminated:
+Newton's method is written in the variables of Nesterov and Todd, in which M and S are the same
+diagonal Λ at the current iterate (:class:`tessella.cones.Scaling`). There the linearised
+complementarity is diagonal, dX + dZ = μ Λ⁻¹ - Λ, so everything but w can be eliminated:
 
     (K + J Jᵀ + T) dw = rhs,    T⁻¹ = Σ over the halves of α (u - α) / (...)
 
@@ -29,48 +32,74 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from tessella.kernels import Sensitivities
-from tessella.svm import DualProblem, Halves
+from tessella.cones import Cone, Point, Sensitivities, inner
+from tessella.svm._halves import Halves
+from tessella.svm._problem import DualProblem
 
 FloatArray = NDArray[np.float64]
 
-_STEP = 0.98
+_STEP = 0.98  # of the way to the boundary
+_LEAST_STEP = 1e-8  # a shorter step is rounding
 # Rounds of iterative refinement by merit: rounding matters once little else is left.
 _REFINEMENTS = ((1e-3, 0), (1e-6, 1), (0.0, 2))
 
 
 @dataclass(frozen=True)
 class Linearisation:
-    """A problem around (w, M)."""
+    """A problem around (w, M).
+
+    Attributes
+    ----------
+    K : ndarray of shape (f, f)
+        Kernel matrix of the samples that move, for the current M.
+    sensitivities : Sensitivities
+        How their scores answer to M.
+    scores : ndarray of shape (f,)
+        Their scores.
+    half_gradient : Point
+        ½ D(w), of all samples.
+    """
 
     K: FloatArray
     sensitivities: Sensitivities
     scores: FloatArray
-    half_gradient: FloatArray
+    half_gradient: Point
 
 
-class JointProblem(ABC):
-    """What the method needs to know of the problem it solves."""
+class CentralPathProblem(ABC):
+    """What the iteration needs to know of the problem it solves.
+
+    Attributes
+    ----------
+    halves : Halves
+        Nonnegative halves of the dual vector.
+    dual : DualProblem
+        The dual problem of the samples that move.
+    sum_w : ndarray of shape (n_machines,)
+        What the dual vector of each machine has to sum to.
+    cone : Cone
+        Where the parameter lives.
+    """
 
     halves: Halves
     dual: DualProblem
     sum_w: FloatArray
-    trace: float
+    cone: Cone
 
     @abstractmethod
-    def linearise(self, w: FloatArray, L: FloatArray) -> Linearisation:
+    def linearise(self, w: FloatArray, M: Point, L: Point) -> Linearisation:
         """Kernel matrix, sensitivities, scores and ½D(w) at a dual vector and M = L Lᵀ."""
 
 
-@dataclass
-class JointState:
+@dataclass(frozen=True)
+class CentralPathState:
     """An iterate: primal variables and all multipliers."""
 
     alpha: FloatArray
-    M: FloatArray
+    M: Point
     zl: FloatArray
     zu: FloatArray
-    S: FloatArray
+    S: Point
     nu: FloatArray
     xi: float
 
@@ -81,8 +110,8 @@ class _Step:
 
     alpha: FloatArray
     w: FloatArray
-    X: FloatArray
-    Z: FloatArray
+    X: Point
+    Z: Point
     zl: FloatArray
     zu: FloatArray
     nu: FloatArray
@@ -92,19 +121,28 @@ class _Step:
 class InteriorPoint:
     """The iteration; call :meth:`advance` until :attr:`merit` is small enough.
 
+    Parameters
+    ----------
+    problem : CentralPathProblem
+        What to solve.
+    state : CentralPathState
+        Where to start: strictly inside all bounds and cones.
+    scale : float
+        Size of the scores, in whose units residuals are measured.
+
     Attributes
     ----------
-    state : JointState
+    state : CentralPathState
         Current iterate.
     merit : float
         Largest of the complementarity and the residuals, each relative to its scale.
     """
 
-    def __init__(self, problem: JointProblem, state: JointState, scale: float) -> None:
+    def __init__(self, problem: CentralPathProblem, state: CentralPathState, scale: float) -> None:
         self.problem = problem
         self.state = state
         self._scale = scale
-        self._eye = np.eye(len(state.M))
+        self.unit = problem.cone.unit
         self._linearise()
 
     @property
@@ -113,35 +151,39 @@ class InteriorPoint:
         return self.problem.halves.join(self.state.alpha)
 
     def _linearise(self) -> None:
-        halves, state = self.problem.halves, self.state
+        halves, state, cone = self.problem.halves, self.state, self.problem.cone
         w = self.w
-        self._L: FloatArray = np.linalg.cholesky(state.M).astype(np.float64, copy=False)
-        here = self.problem.linearise(w, self._L)
-        self._here = here
+        self.root = cone.factor(state.M)
+        self.here = here = self.problem.linearise(w, state.M, self.root)
         dual = self.problem.dual
         shifted = here.scores + state.nu[dual.machine_of]
-        self._ra = halves.sign * shifted[halves.sample] - halves.cost - state.zl + state.zu
-        self._rsum = dual.sums(w) - self.problem.sum_w
-        self._rM = state.xi * self._eye - here.half_gradient - state.S
-        self._rtrace = float(np.trace(state.M)) - self.problem.trace
+        self.alpha_residual = (
+            halves.sign * shifted[halves.sample] - halves.cost - state.zl + state.zu
+        )
+        self.sum_residual = dual.sums(w) - self.problem.sum_w
+        self.cone_residual = state.xi * self.unit - here.half_gradient - state.S
+        self.trace_residual = inner(self.unit, state.M) - 1.0 if cone.degree else 0.0
         self.gap = self._complementarity()
         value = abs(float(halves.cost @ state.alpha) - 0.5 * float(w @ here.scores))
-        tau = self.problem.trace
+        value += 1e-12 * self._scale
         self.merit = max(
-            self.gap / (1e-12 * self._scale + value),
-            float(np.abs(self._rM).max()) * tau / (1e-12 * self._scale + value),
-            float(np.abs(self._ra).max()) / self._scale,
-            abs(self._rtrace) / tau,
+            self.gap / value,
+            cone.magnitude(self.cone_residual) / value,
+            float(np.abs(self.alpha_residual).max()) / self._scale,
+            abs(self.trace_residual),
         )
 
     def _complementarity(self) -> float:
         s = self.state
         above = self.problem.halves.upper - s.alpha
-        return float(s.alpha @ s.zl + above @ s.zu + np.sum(s.M * s.S))
+        return float(s.alpha @ s.zl + above @ s.zu) + inner(s.M, s.S)
 
     def advance(self) -> float:
         """One predictor-corrector step; returns its length, 0 when rounding forbids one."""
         state = self.state
+        inside = min(state.alpha.min(), (self.problem.halves.upper - state.alpha).min()) > 0.0
+        if not (inside and np.isfinite(self.merit)):
+            return 0.0  # rounding has put a half on its bound
         try:
             system = _NewtonSystem(self)
             affine = system.predictor()
@@ -150,7 +192,7 @@ class InteriorPoint:
             centring = min(1.0, max(1e-8, (after / self.gap) ** 3)) if reach > 0.1 else 0.5
             step = system.corrector(affine, centring * self.gap / system.order)
             length = min(1.0, _STEP * system.reach(step))
-            if not (np.isfinite(length) and length > 1e-8):
+            if not (np.isfinite(length) and length > _LEAST_STEP):
                 return 0.0
             self.state = self._after(system, step, length)
             self._linearise()
@@ -159,13 +201,14 @@ class InteriorPoint:
             return 0.0
         return length
 
-    def _after(self, system: _NewtonSystem, step: _Step, length: float) -> JointState:
+    def _after(self, system: _NewtonSystem, step: _Step, length: float) -> CentralPathState:
         state = self.state
         # S could be had from its scaled change too; this way its equation holds to rounding.
-        dS = self._rM - self._here.sensitivities.adjoint(step.w) + step.xi * self._eye
-        return JointState(
+        pull = self.here.sensitivities.adjoint(step.w)
+        dS = self.cone_residual - pull + step.xi * self.unit
+        return CentralPathState(
             alpha=state.alpha + length * step.alpha,
-            M=state.M + length * system.unscaled(step.X),
+            M=state.M + length * system.scaling.from_scaled(step.X),
             zl=state.zl + length * step.zl,
             zu=state.zu + length * step.zu,
             S=state.S + length * dS,
@@ -181,74 +224,58 @@ class _NewtonSystem:
     ----------
     order : int
         Number of complementarity products, the barrier's parameter.
+    scaling : Scaling
+        Of the parameter.
     """
 
     def __init__(self, method: InteriorPoint) -> None:
         state, self._halves = method.state, method.problem.halves
         self._method, self._dual = method, method.problem.dual
+        cone = method.problem.cone
         self._refinements = next(n for bound, n in _REFINEMENTS if method.merit >= bound)
-        self.order = 2 * len(state.alpha) + len(state.M)
+        self.order = 2 * len(state.alpha) + cone.degree
         self._above = self._halves.upper - state.alpha
         self._theta = state.zl / state.alpha + state.zu / self._above
-        self._scale_variables()
-        self._K = method._here.K
+        self.scaling = cone.scaling(method.root, state.S)
+        self._unit = self.scaling.to_scaled(method.unit)
+        self._cone_residual = self.scaling.to_scaled(method.cone_residual)
+        self._J = method.here.sensitivities.transformed(self.scaling.factor)
+        self._K = method.here.K
         self._factorise()
-        self._jt = self._J.apply(self._E)
-        self._b = self._solve(self._indicators().T).T
-        self._e = self._solve(self._jt)
-        self._small = self._border()
-
-    def _indicators(self) -> FloatArray:
-        """One row per machine, 1 for its samples."""
-        machines = np.arange(len(self._dual.starts))
-        rows: FloatArray = np.equal.outer(machines, self._dual.machine_of).astype(np.float64)
-        return rows
-
-    def _border(self) -> FloatArray:
-        """The equations for the changes of ν and ξ, once those of w are eliminated."""
-        count = len(self._b)
-        small = np.empty((count + 1, count + 1))
-        small[:-1, :-1] = -np.add.reduceat(self._b, self._dual.starts, axis=1).T
-        small[:-1, -1] = self._dual.sums(self._e)
-        small[-1, :-1] = -(self._b @ self._jt)
-        small[-1, -1] = float(self._jt @ self._e) - np.sum(self._E**2)
-        return small
-
-    def _scale_variables(self) -> None:
-        """R, Λ, and everything of the matrix variables in terms of them."""
-        method, L = self._method, self._method._L
-        G = np.linalg.cholesky(method.state.S)
-        _, self._lambda, Vt = np.linalg.svd(G.T @ L)
-        if not self._lambda[-1] > 0:
-            raise np.linalg.LinAlgError("M or S is no longer positive definite")
-        self._R = (L @ Vt.T) / np.sqrt(self._lambda)
-        self._E = self._R.T @ self._R
-        self._rM = self._R.T @ method._rM @ self._R
-        self._J = method._here.sensitivities.transformed(self._R)
+        self._border()
 
     def _factorise(self) -> None:
         softness = self._halves.total(1.0 / self._theta)
         # A sample without halves (weight zero) cannot move: an immense T says so.
         fixed = 1e12 * float(np.abs(np.diag(self._K)).max() + 1.0 / softness.max())
         self._T = 1.0 / np.maximum(softness, 1.0 / fixed)
-        matrix = self._J.gram()
-        matrix += self._K
+        gram = self._J.gram()
+        matrix = self._K.copy() if gram is None else np.add(gram, self._K, out=gram)
         matrix.flat[:: len(matrix) + 1] += self._T
         # Symmetric, so its transpose is the column-major matrix that LAPACK works on in place.
         self._factor, failed = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
         if failed:
             raise np.linalg.LinAlgError("the Newton equations are singular")
 
-    def _back_substitute(self, rhs: FloatArray) -> FloatArray:
-        solution: FloatArray = lapack.dpotrs(self._factor, rhs, lower=1)[0]
-        return solution
+    def _border(self) -> None:
+        """The equations for the changes of ν and ξ, once those of w are eliminated."""
+        machines = np.arange(len(self._dual.starts))
+        rows = np.equal.outer(machines, self._dual.machine_of).astype(np.float64)
+        if self._method.problem.cone.degree:
+            rows = np.vstack([rows, -self._J.apply(self._unit)])
+        self._equations = rows
+        self._solved = self._solve(rows.T)
+        small = rows @ self._solved
+        if len(rows) > len(machines):
+            small[-1, -1] -= inner(self._unit, self._unit)
+        self._small = small
 
     def _solve(self, rhs: FloatArray) -> FloatArray:
         """For a vector, or for the columns of a matrix."""
-        solution = self._back_substitute(rhs)
+        solution: FloatArray = lapack.dpotrs(self._factor, rhs, lower=1)[0]
         for _ in range(self._refinements):
             product = np.apply_along_axis(self._times, 0, solution)
-            solution = solution + self._back_substitute(rhs - product)
+            solution = solution + lapack.dpotrs(self._factor, rhs - product, lower=1)[0]
         return solution
 
     def _times(self, v: FloatArray) -> FloatArray:
@@ -256,41 +283,39 @@ class _NewtonSystem:
         result: FloatArray = self._K @ v + self._J.apply(self._J.adjoint(v)) + self._T * v
         return result
 
-    def unscaled(self, X: FloatArray) -> FloatArray:
-        """R X Rᵀ, exactly symmetric."""
-        return _symmetrised(self._R @ X @ self._R.T)
-
     def predictor(self) -> _Step:
         """The step towards complementarity zero."""
         state = self._method.state
-        return self._step(-state.alpha * state.zl, -self._above * state.zu, -np.diag(self._lambda))
+        return self._step(
+            -state.alpha * state.zl, -self._above * state.zu, self.scaling.towards(0.0)
+        )
 
     def corrector(self, affine: _Step, mu: float) -> _Step:
         """The step towards complementarity `mu`, with the predictor's second-order error."""
-        state, diagonal = self._method.state, self._lambda
-        error = _symmetrised(affine.X @ affine.Z)
-        error *= 2.0 / (diagonal[:, None] + diagonal)
+        state = self._method.state
         return self._step(
             mu - state.alpha * state.zl - affine.alpha * affine.zl,
             mu - self._above * state.zu + affine.alpha * affine.zu,
-            np.diag(mu / diagonal - diagonal) - error,
+            self.scaling.towards(mu, affine.X, affine.Z),
         )
 
-    def _step(self, rl: FloatArray, ru: FloatArray, rX: FloatArray) -> _Step:
+    def _step(self, rl: FloatArray, ru: FloatArray, rX: Point) -> _Step:
         """The step for given right-hand sides of the complementarity equations."""
         method, halves, theta = self._method, self._halves, self._theta
-        state = method.state
-        rho = -method._ra + rl / state.alpha - ru / self._above
-        # dX = rX - rM + Jᵀdw - dξ E, in scaled variables
-        pushed = rX - self._rM
+        state, count = method.state, len(self._dual.starts)
+        rho = -method.alpha_residual + rl / state.alpha - ru / self._above
+        # dX = rX - residual + Jᵀdw - dξ unit, in scaled variables
+        pushed = rX - self._cone_residual
         rhs = self._T * halves.total(halves.sign * rho / theta) - self._J.apply(pushed)
         a = self._solve(rhs)
-        traced = -method._rtrace - float(np.sum(self._E * pushed)) - float(self._jt @ a)
-        target = np.append(-method._rsum - self._dual.sums(a), traced)
-        change = np.linalg.solve(self._small, target)
-        dnu, dxi = change[:-1], float(change[-1])
-        dw = a - dnu @ self._b + dxi * self._e
-        pull = self._J.adjoint(dw) - dxi * self._E
+        target = self._equations @ a
+        target[:count] += method.sum_residual
+        if len(target) > count:
+            target[-1] -= inner(self._unit, pushed) + method.trace_residual
+        change: FloatArray = np.linalg.solve(self._small, target).astype(np.float64, copy=False)
+        dw = a - self._solved @ change
+        dnu, dxi = change[:count], float(change[count:].sum())
+        pull = self._J.adjoint(dw) - dxi * self._unit
         dX = pushed + pull
         score_change = self._K @ dw + self._J.apply(dX) + dnu[self._dual.machine_of]
         dalpha = halves.split(dw, score_change, rho, theta)
@@ -298,7 +323,7 @@ class _NewtonSystem:
             alpha=dalpha,
             w=dw,
             X=dX,
-            Z=self._rM - pull,
+            Z=self._cone_residual - pull,
             zl=(rl - state.zl * dalpha) / state.alpha,
             zu=(ru + state.zu * dalpha) / self._above,
             nu=dnu,
@@ -308,7 +333,7 @@ class _NewtonSystem:
     def reach(self, step: _Step) -> float:
         """Largest multiple of a step that stays feasible."""
         state = self._method.state
-        reach = min(self._matrix_room(step.X), self._matrix_room(step.Z))
+        reach = min(self.scaling.room(step.X), self.scaling.room(step.Z))
         for value, change in (
             (state.alpha, step.alpha),
             (self._above, -step.alpha),
@@ -320,21 +345,10 @@ class _NewtonSystem:
                 reach = min(reach, 1.0 / fastest)
         return reach
 
-    def _matrix_room(self, change: FloatArray) -> float:
-        """Largest step along `change` that keeps Λ positive semidefinite."""
-        root = np.sqrt(self._lambda)
-        lowest = float(np.linalg.eigvalsh(change / root / root[:, None])[0])
-        return np.inf if lowest >= 0 else -1.0 / lowest
-
     def complementarity_after(self, step: _Step, length: float) -> float:
         """What the complementarity becomes after a step."""
-        state, scaled = self._method.state, np.diag(self._lambda)
+        state = self._method.state
         alpha = state.alpha + length * step.alpha
         above = self._halves.upper - alpha
         vectors = alpha @ (state.zl + length * step.zl) + above @ (state.zu + length * step.zu)
-        matrices = np.sum((scaled + length * step.X) * (scaled + length * step.Z))
-        return float(vectors + matrices)
-
-
-def _symmetrised(A: FloatArray) -> FloatArray:
-    return 0.5 * (A + A.T)
+        return float(vectors) + self.scaling.complementarity(step.X, step.Z, length)

@@ -1,25 +1,29 @@
-"""Dictionaries of kernels: which there are, on which scale, and their evaluation."""
+"""Dictionaries of kernels: k(x, y) = Σ_i μ_i k_i(x, y) with weights μ on the simplex."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tessella.backend import effective_threads
-from tessella.multiple_kernels._kernels import (
+from tessella.cones import Cone, Nonnegative
+from tessella.kernels._base import FloatArray, KernelSet, as_rows
+from tessella.kernels._functions import (
+    FunctionKernel,
     Gaussian,
-    Kernel,
-    OnFeatures,
     Polynomial,
+    SingleKernel,
     tiles,
 )
 
-FloatArray = NDArray[np.float64]
+if TYPE_CHECKING:
+    from tessella.kernels._bound_dictionary import BoundDictionary
+
 IntArray = NDArray[np.intp]
 _S = TypeVar("_S")
 _T = TypeVar("_T")
@@ -30,34 +34,36 @@ _NORMALISATIONS = ("trace", "cosine", None)
 _TILE_ENTRIES = 1 << 16  # half a megabyte: stays in the cache of a core while kernels pass by
 
 
-@dataclass(frozen=True)
-class KernelDictionary:
-    """A list of kernels to weigh, with the scaling of features and of kernels.
+@dataclass
+class KernelDictionary(KernelSet):
+    """Weighted sums of the kernels of a list, with nonnegative weights that sum to one.
 
     Parameters
     ----------
     kernels : sequence of Gaussian, Polynomial or callables
-        A callable takes two arrays of rows and gives the matrix between them, positive
-        semidefinite when both are the same; scikit-learn's Gaussian process kernels are such.
+        The kernels to weigh. A callable takes two arrays of rows and returns the matrix between
+        them, which must be positive semidefinite when both are the same; scikit-learn's Gaussian
+        process kernels are such callables.
     each_feature : bool, default=False
-        Whether every kernel without `features` of its own is there on all features and, besides,
-        once on each feature alone. Constant features are left out.
+        Whether every kernel without `features` of its own is used on all features and, in
+        addition, once on each feature alone. Constant features are left out.
     normalisation : {"trace", "cosine", None}, default="trace"
         "trace" divides a kernel by the mean of its diagonal on the training rows, so that its
         matrix there has trace m. "cosine" divides ``k(x, z)`` by ``sqrt(k(x, x) k(z, z))``. Both
         are applied to new rows alike. None takes kernels as they are.
     standardise : bool, default=True
-        Whether kernels see features with the mean of the training rows subtracted, divided by
-        their standard deviation.
+        Whether the kernels see features from which the mean of the training rows has been
+        subtracted and which have been divided by their standard deviation.
 
     Examples
     --------
     >>> from tessella import KernelDictionary
-    >>> from tessella.multiple_kernels import Gaussian, Polynomial
+    >>> from tessella.kernels import Gaussian, Polynomial
     >>> dictionary = KernelDictionary([Gaussian(1.0), Gaussian(4.0), Polynomial(2)])
-    >>> len(dictionary.fit([[0.0, 1.0], [1.0, 3.0], [2.0, 0.0]]))
-    3
-    >>> len(KernelDictionary.standard().fit([[0.0, 1.0], [1.0, 3.0], [2.0, 0.0]]))
+    >>> dictionary.cone(2)
+    Nonnegative(3)
+    >>> X = [[0.0, 1.0], [1.0, 3.0], [2.0, 0.0]]
+    >>> len(KernelDictionary.standard().resolve(X))
     39
     """
 
@@ -65,6 +71,8 @@ class KernelDictionary:
     each_feature: bool = False
     normalisation: str | None = "trace"
     standardise: bool = True
+
+    family: ClassVar[str | None] = "dictionary"
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernels, Sequence) or isinstance(self.kernels, str):
@@ -84,7 +92,6 @@ class KernelDictionary:
             raise ValueError(
                 f"normalisation={self.normalisation!r} is unknown; use one of {_NORMALISATIONS}."
             )
-        object.__setattr__(self, "kernels", tuple(self.kernels))
 
     @classmethod
     def standard(
@@ -101,11 +108,15 @@ class KernelDictionary:
         Parameters
         ----------
         bandwidths : sequence of float
-            Of the Gaussian kernels; ten from 0.5 to 10 in equal ratios by default.
+            Widths of the Gaussian kernels; ten from 0.5 to 10 in equal ratios by default.
         degrees : sequence of int
-            Of the polynomial kernels ``(x · z + 1)^degree``; 1, 2, 3 by default.
-        each_feature, normalisation, standardise
-            As in the class.
+            Degrees of the polynomial kernels ``(x · z + 1)^degree``; 1, 2, 3 by default.
+        each_feature : bool, default=True
+            Whether the kernels are used on each feature alone as well.
+        normalisation : {"trace", "cosine", None}, default="trace"
+            Scaling of the kernels, as in the class.
+        standardise : bool, default=True
+            Whether the features are standardised, as in the class.
 
         Returns
         -------
@@ -115,27 +126,43 @@ class KernelDictionary:
         polynomials = [Polynomial(degree) for degree in degrees]
         return cls((*gaussians, *polynomials), each_feature, normalisation, standardise)
 
-    def fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> FittedDictionary:
-        """The dictionary for the features and the scale of training rows.
+    @property
+    def scales_itself(self) -> bool:
+        """See :attr:`KernelSet.scales_itself`: kernels see raw or standardised features."""
+        return True
+
+    @property
+    def names_features(self) -> bool:
+        """See :attr:`KernelSet.names_features`."""
+        return self.each_feature or any(
+            getattr(kernel, "features", None) is not None for kernel in self.kernels
+        )
+
+    def cone(self, n_features: int) -> Cone:
+        """The weights; with `each_feature`, for data in which all features vary."""
+        return Nonnegative(len(self._listed(n_features, np.arange(n_features))))
+
+    def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> FittedDictionary:
+        """The dictionary on the features and the scale of training rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows.
         sample_weight : array-like of shape (n_samples,), optional
-            Weight k is the same as k copies.
+            Weight of each row; a weight of k is the same as k copies of the row.
 
         Returns
         -------
         FittedDictionary
         """
-        rows = np.asarray(X, dtype=np.float64)
+        rows = as_rows(X)
         weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, float)
         varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
         mean, scale = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
         if self.standardise:
             mean, scale = _mean_and_scale(rows, weight)
-        kernels = self._resolved(rows.shape[1], varying)
+        kernels = self._listed(rows.shape[1], varying)
         found = FittedDictionary(kernels, mean, scale, np.ones(len(kernels)), False)
         scaled = found.scaled(rows)
         diagonals = [np.average(kernel.diag(scaled), weights=weight) for kernel in kernels]
@@ -144,9 +171,10 @@ class KernelDictionary:
             return replace(found, factors=1.0 / np.array(diagonals))
         return replace(found, cosine=self.normalisation == "cosine")
 
-    def _resolved(self, n_features: int, varying: IntArray) -> tuple[Kernel, ...]:
+    def _listed(self, n_features: int, varying: IntArray) -> tuple[SingleKernel, ...]:
         wrapped = [
-            kernel if isinstance(kernel, Kernel) else OnFeatures(kernel) for kernel in self.kernels
+            kernel if isinstance(kernel, SingleKernel) else FunctionKernel(kernel)
+            for kernel in self.kernels
         ]
         for kernel in wrapped:
             if kernel.features is not None and max(kernel.features) >= n_features:
@@ -159,6 +187,36 @@ class KernelDictionary:
             wrapped += [replace(k, features=(int(f),)) for f in varying for k in general]
         return tuple(wrapped)
 
+    def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
+        """See :meth:`KernelSet.memory_estimate`; no kernel matrix is kept."""
+        del itemsize
+        return 8 * n_samples * n_features
+
+    def bind(
+        self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
+    ) -> BoundDictionary:
+        """See :meth:`KernelSet.bind`."""
+        return self.resolve(X).bind(X, dtype=dtype, n_jobs=n_jobs)
+
+    def cross(self, *_: Any, **__: Any) -> FloatArray:
+        """Not available before :meth:`resolve`: the scale of the kernels is not known."""
+        raise _unresolved()
+
+    def scores(self, *_: Any, **__: Any) -> FloatArray:
+        """Not available before :meth:`resolve`: the scale of the kernels is not known."""
+        raise _unresolved()
+
+    def diag(self, *_: Any, **__: Any) -> FloatArray:
+        """Not available before :meth:`resolve`: the scale of the kernels is not known."""
+        raise _unresolved()
+
+
+def _unresolved() -> ValueError:
+    return ValueError(
+        "The scale of a KernelDictionary depends on the training rows: call resolve(X) first and "
+        "use what it returns."
+    )
+
 
 def _mean_and_scale(rows: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Weighted mean and standard deviation of each feature; 1 for a constant one."""
@@ -167,7 +225,7 @@ def _mean_and_scale(rows: FloatArray, weight: FloatArray) -> tuple[FloatArray, F
     return mean, np.where(deviation > 1e-13 * np.abs(rows).max(axis=0), deviation, 1.0)
 
 
-def _check_diagonals(kernels: Sequence[Kernel], diagonals: Sequence[float]) -> None:
+def _check_diagonals(kernels: Sequence[SingleKernel], diagonals: Sequence[float]) -> None:
     for kernel, mean in zip(kernels, diagonals, strict=True):
         if not np.isfinite(mean) or mean <= 0:
             raise ValueError(
@@ -177,52 +235,89 @@ def _check_diagonals(kernels: Sequence[Kernel], diagonals: Sequence[float]) -> N
             )
 
 
-@dataclass(frozen=True)
-class FittedDictionary:
-    """Kernels on the scale of their training rows; made by :meth:`KernelDictionary.fit`.
+@dataclass
+class FittedDictionary(KernelSet):
+    """Kernels on the scale of their training rows; made by :meth:`KernelDictionary.resolve`.
 
     Attributes
     ----------
     kernels : tuple
         The kernels, which see scaled features.
-    mean, scale : ndarray of shape (n_features,)
-        ``(x - mean) / scale`` is what they see.
+    mean : ndarray of shape (n_features,)
+        What is subtracted from each feature before the kernels see it.
+    scale : ndarray of shape (n_features,)
+        What each feature is divided by after that.
     factors : ndarray of shape (n_kernels,)
-        What each is multiplied by.
+        What each kernel is multiplied by.
     cosine : bool
-        Whether each is divided by the roots of its diagonal.
+        Whether each kernel is divided by the roots of its diagonal.
     """
 
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[SingleKernel, ...]
     mean: FloatArray
     scale: FloatArray
     factors: FloatArray
     cosine: bool
 
+    family: ClassVar[str | None] = "fitted dictionary"
+
     def __len__(self) -> int:
         return len(self.kernels)
 
+    @property
+    def scales_itself(self) -> bool:
+        """See :attr:`KernelSet.scales_itself`."""
+        return True
+
+    @property
+    def names_features(self) -> bool:
+        """See :attr:`KernelSet.names_features`: means and scales belong to features."""
+        return True
+
+    def cone(self, n_features: int) -> Cone:
+        """See :meth:`KernelSet.cone`."""
+        del n_features
+        return Nonnegative(len(self.kernels))
+
+    def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
+        """See :meth:`KernelSet.memory_estimate`; no kernel matrix is kept."""
+        del itemsize
+        return 8 * n_samples * n_features
+
+    def bind(
+        self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
+    ) -> BoundDictionary:
+        """See :meth:`KernelSet.bind`."""
+        from tessella.kernels._bound_dictionary import BoundDictionary
+
+        everything = np.arange(len(self))
+        return BoundDictionary(self, self.scaled(as_rows(X)), np.dtype(dtype), n_jobs, everything)
+
     def scaled(self, X: FloatArray) -> FloatArray:
-        """Raw rows as the kernels see them."""
+        """Rows as the kernels see them."""
+        if X.shape[1] != len(self.mean):
+            raise ValueError(f"Expected rows with {len(self.mean)} features, got {X.shape[1]}.")
         rows: FloatArray = np.ascontiguousarray((X - self.mean) / self.scale)
         return rows
 
     def matrix(self, number: int, X: ArrayLike, Y: ArrayLike | None = None) -> FloatArray:
-        """The matrix of one kernel, normalised, between raw rows.
+        """The matrix of one kernel, normalised, between unscaled rows.
 
         Parameters
         ----------
         number : int
-            Which kernel.
-        X, Y : array-like of shape (n_samples, n_features)
-            Raw rows; without Y those of X on both sides.
+            Index of the kernel in :attr:`kernels`.
+        X : array-like of shape (n_samples_X, n_features)
+            Unscaled rows.
+        Y : array-like of shape (n_samples_Y, n_features), optional
+            Other unscaled rows; those of X by default.
 
         Returns
         -------
         ndarray of shape (n_samples_X, n_samples_Y)
         """
-        left = self.scaled(np.asarray(X, dtype=np.float64))
-        right = left if Y is None else self.scaled(np.asarray(Y, dtype=np.float64))
+        left = self.scaled(as_rows(X))
+        right = left if Y is None else self.scaled(as_rows(Y))
         (tile,) = (values.copy() for _, values in self.tiles(left, right, [number]))
         return tile
 
@@ -252,7 +347,7 @@ class FittedDictionary:
             tile = np.multiply(tile, weights[number], out=tile)
             out += tile
 
-    def diag(self, weights: FloatArray, rows: FloatArray) -> FloatArray:
+    def scaled_diag(self, weights: FloatArray, rows: FloatArray) -> FloatArray:
         """Diagonal of the weighted sum on scaled rows."""
         total = np.zeros(len(rows))
         for number in np.flatnonzero(weights).tolist():
@@ -262,6 +357,46 @@ class FittedDictionary:
             total += weights[number] * self.factors[number] * own
         return total
 
+    def diag(self, X: ArrayLike, P: FloatArray) -> FloatArray:
+        """See :meth:`KernelSet.diag`."""
+        return self.scaled_diag(self.cone(0).read(P), self.scaled(as_rows(X)))
+
+    def cross(
+        self, X: ArrayLike, Y: ArrayLike, P: FloatArray, *, n_jobs: int | None = None
+    ) -> FloatArray:
+        """See :meth:`KernelSet.cross`."""
+        weights = self.cone(0).read(P)
+        left, right = self.scaled(as_rows(X)), self.scaled(as_rows(Y))
+        K = np.empty((len(left), len(right)))
+        in_threads(
+            lambda rows: self.combined(weights, left[rows], right, K[rows]),
+            strips(*K.shape),
+            n_jobs,
+        )
+        return K
+
+    def scores(
+        self,
+        X: ArrayLike,
+        Y: ArrayLike,
+        P: FloatArray,
+        w: FloatArray,
+        *,
+        n_jobs: int | None = None,
+    ) -> FloatArray:
+        """See :meth:`KernelSet.scores`."""
+        weights = self.cone(0).read(P)
+        left, right = self.scaled(as_rows(X)), self.scaled(as_rows(Y))
+
+        def strip(rows: slice) -> FloatArray:
+            tile = np.empty((rows.stop - rows.start, len(right)))
+            self.combined(weights, left[rows], right, tile)
+            product: FloatArray = tile @ w
+            return product
+
+        parts = in_threads(strip, strips(len(left), len(right)), n_jobs)
+        return np.concatenate(parts) if parts else np.zeros((0, *w.shape[1:]))
+
 
 def strips(n_rows: int, n_columns: int) -> list[slice]:
     """Rows in pieces whose tiles fit the cache."""
@@ -270,58 +405,9 @@ def strips(n_rows: int, n_columns: int) -> list[slice]:
 
 
 def in_threads(work: Callable[[_S], _T], pieces: list[_S], n_jobs: int | None) -> list[_T]:
-    """The outcomes of pieces of work, in their order, whatever the number of threads."""
+    """The results of pieces of work, in their order, whatever the number of threads."""
     threads = min(effective_threads(n_jobs), len(pieces))
     if threads < 2:
         return [work(piece) for piece in pieces]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, pieces))
-
-
-class CombinedKernel:
-    """A weighted sum of the kernels of a dictionary, on raw features.
-
-    Parameters
-    ----------
-    dictionary : FittedDictionary
-        The kernels.
-    weights : ndarray of shape (n_kernels,)
-        Their weights, not negative.
-    """
-
-    def __init__(self, dictionary: FittedDictionary, weights: FloatArray) -> None:
-        self.dictionary = dictionary
-        self.weights = weights
-
-    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> FloatArray:
-        """Matrix of the kernel between the raw rows of X and those of Y (of X without one)."""
-        left = self.dictionary.scaled(np.asarray(X, dtype=np.float64))
-        right = left if Y is None else self.dictionary.scaled(np.asarray(Y, dtype=np.float64))
-        K = np.empty((len(left), len(right)))
-        for rows in strips(len(left), len(right)):
-            self.dictionary.combined(self.weights, left[rows], right, K[rows])
-        return K
-
-    def diag(self, X: ArrayLike) -> FloatArray:
-        """``k(x, x)`` of each raw row."""
-        rows = self.dictionary.scaled(np.asarray(X, dtype=np.float64))
-        return self.dictionary.diag(self.weights, rows)
-
-    def scores(
-        self, X: FloatArray, Y: FloatArray, coefficients: FloatArray, n_jobs: int | None = None
-    ) -> FloatArray:
-        """``kernel(X, Y) @ coefficients`` in bounded memory."""
-        left, right = self.dictionary.scaled(X), self.dictionary.scaled(Y)
-
-        def strip(rows: slice) -> FloatArray:
-            tile = np.empty((rows.stop - rows.start, len(right)))
-            self.dictionary.combined(self.weights, left[rows], right, tile)
-            product: FloatArray = tile @ coefficients
-            return product
-
-        parts = in_threads(strip, strips(len(left), len(right)), n_jobs)
-        return np.concatenate(parts) if parts else np.zeros((0, coefficients.shape[1]))
-
-    def __repr__(self) -> str:
-        used = np.flatnonzero(self.weights)
-        return f"CombinedKernel({len(used)} of {len(self.weights)} kernels)"

@@ -1,4 +1,4 @@
-"""The kernels a dictionary is made of, and their evaluation tile by tile."""
+"""The single kernels that a dictionary is made of, and their evaluation tile by tile."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ class Gaussian:
     Parameters
     ----------
     bandwidth : float
-        In units of the features, which a dictionary standardises unless told otherwise.
+        Width of the kernel, in units of the features, which a dictionary standardises unless told
+        otherwise.
     features : tuple of int, optional
-        Columns it looks at; all of them by default.
+        Columns that the kernel looks at; all of them by default.
 
     Examples
     --------
-    >>> from tessella.multiple_kernels import Gaussian
+    >>> from tessella.kernels import Gaussian
     >>> Gaussian(2.0)([[0.0]], [[0.0], [2.0]]).round(4).tolist()
     [[1.0, 0.6065]]
     """
@@ -39,7 +40,7 @@ class Gaussian:
         object.__setattr__(self, "features", checked_features(self.features))
 
     def __call__(self, X: Any, Y: Any = None) -> FloatArray:
-        """Matrix of the kernel between the rows of X and those of Y (of X without one)."""
+        """Kernel matrix between the rows of X and those of Y, or of X with itself."""
         return evaluate(self, X, Y)
 
     def diag(self, X: FloatArray) -> FloatArray:
@@ -54,15 +55,15 @@ class Polynomial:
     Parameters
     ----------
     degree : int
-        From 1 on.
+        Degree of the polynomial, at least 1.
     offset : float, default=1.0
-        Not negative.
+        Constant that is added to the inner product; not negative.
     features : tuple of int, optional
-        Columns it looks at; all of them by default.
+        Columns that the kernel looks at; all of them by default.
 
     Examples
     --------
-    >>> from tessella.multiple_kernels import Polynomial
+    >>> from tessella.kernels import Polynomial
     >>> Polynomial(2)([[1.0, 2.0]], [[1.0, 0.5]]).tolist()
     [[9.0]]
     """
@@ -79,7 +80,7 @@ class Polynomial:
         object.__setattr__(self, "features", checked_features(self.features))
 
     def __call__(self, X: Any, Y: Any = None) -> FloatArray:
-        """Matrix of the kernel between the rows of X and those of Y (of X without one)."""
+        """Kernel matrix between the rows of X and those of Y, or of X with itself."""
         return evaluate(self, X, Y)
 
     def diag(self, X: FloatArray) -> FloatArray:
@@ -90,15 +91,16 @@ class Polynomial:
 
 
 @dataclass(frozen=True)
-class OnFeatures:
-    """Any function of two arrays of rows, given some of their columns.
+class FunctionKernel:
+    """A kernel given by a function of two arrays of rows, on all or some of their columns.
 
     Parameters
     ----------
     function : callable
-        ``function(X, Y)`` is a matrix; also a kernel of scikit-learn's Gaussian processes.
+        ``function(X, Y)`` returns the kernel matrix between two arrays of rows. A kernel of
+        scikit-learn's Gaussian processes is such a function.
     features : tuple of int, optional
-        Columns it is given; all of them by default.
+        Columns that the function is given; all of them by default.
     """
 
     function: Callable[..., Any]
@@ -108,10 +110,10 @@ class OnFeatures:
         object.__setattr__(self, "features", checked_features(self.features))
 
     def __call__(self, X: Any, Y: Any = None) -> FloatArray:
-        """Matrix of the kernel between the rows of X and those of Y (of X without one)."""
+        """Kernel matrix between the rows of X and those of Y, or of X with itself."""
         left = self._columns(np.asarray(X, dtype=np.float64))
         right = left if Y is None else self._columns(np.asarray(Y, dtype=np.float64))
-        values = np.array(self.function(left, right), dtype=np.float64)  # ours to change
+        values = np.array(self.function(left, right), dtype=np.float64)  # a copy, to be scaled
         if values.shape != (len(left), len(right)):
             raise ValueError(
                 f"The kernel {self.function!r} gave an array of shape {values.shape} for "
@@ -131,10 +133,10 @@ class OnFeatures:
         return np.concatenate(parts)
 
 
-Kernel = Gaussian | Polynomial | OnFeatures
+SingleKernel = Gaussian | Polynomial | FunctionKernel
 
 
-def evaluate(kernel: Kernel, X: Any, Y: Any = None) -> FloatArray:
+def evaluate(kernel: SingleKernel, X: Any, Y: Any = None) -> FloatArray:
     """The matrix of one kernel."""
     left = np.asarray(X, dtype=np.float64)
     right = left if Y is None else np.asarray(Y, dtype=np.float64)
@@ -143,7 +145,7 @@ def evaluate(kernel: Kernel, X: Any, Y: Any = None) -> FloatArray:
 
 
 def tiles(
-    kernels: Sequence[Kernel], left: FloatArray, right: FloatArray, which: Sequence[int]
+    kernels: Sequence[SingleKernel], left: FloatArray, right: FloatArray, which: Sequence[int]
 ) -> Iterator[tuple[int, FloatArray]]:
     """Matrices of the kernels `which` between few rows, one after the other in one buffer.
 

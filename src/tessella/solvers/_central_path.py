@@ -7,44 +7,50 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.kernels import Sensitivities
+from tessella.cones import Face, Point, Sensitivities, inner
 from tessella.problems import SaddlePoint
-from tessella.solvers._interior_point import JointProblem, JointState, Linearisation
-from tessella.svm import DualProblem, Halves
+from tessella.svm import (
+    CentralPathProblem,
+    CentralPathState,
+    DualProblem,
+    Halves,
+    Linearisation,
+)
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 
-class WholeProblem(JointProblem):
+class WholeProblem(CentralPathProblem):
     """All samples free to move. Because Σw = 0 the kernel matrix may be centred."""
 
     def __init__(self, problem: SaddlePoint) -> None:
-        self.kernels = problem.kernels
+        self.kernels = problem.kernels.restrict(np.arange(problem.dual.size))
         self.dual = problem.dual
         self.halves = Halves.of(problem.dual)
         self.sum_w = np.zeros(len(problem.dual.starts))
-        self.trace = float(problem.parameters.side)
+        self.cone = problem.cone
         self._rows = np.arange(problem.dual.size)
 
-    def linearise(self, w: FloatArray, L: FloatArray) -> Linearisation:
-        """See :meth:`JointProblem.linearise`."""
+    def linearise(self, w: FloatArray, M: Point, L: Point) -> Linearisation:
+        """See :meth:`CentralPathProblem.linearise`."""
+        del M
         moments = self.kernels.moments(w)
         K = self.kernels.gram_factor(L, centred=True)
-        inner = moments.sensitivities(np.eye(len(L)), self._rows)
+        inner_sensitivities = moments.sensitivities(None, self._rows)
         return Linearisation(
             K=K,
-            sensitivities=_Centred(inner, self.dual),
+            sensitivities=_Centred(inner_sensitivities, self.dual),
             scores=K @ w,
             half_gradient=0.5 * moments.gradient,
         )
 
 
-class RestrictedProblem(JointProblem):
-    """Some samples free to move, the others held; P = V M Vᵀ in the span of an orthonormal V.
+class RestrictedProblem(CentralPathProblem):
+    """Some samples free to move, the others held; the parameter moves within a face.
 
     The held samples enter through their moments alone: their share of the scores is linear in
-    M, their share of D(w) linear in the moving samples plus a constant.
+    the parameter, their share of D(w) linear in the moving samples plus a constant.
 
     Parameters
     ----------
@@ -54,38 +60,34 @@ class RestrictedProblem(JointProblem):
         Samples that move.
     w : ndarray of shape (m,)
         Dual vector; its values outside `rows` are held.
-    span : ndarray of shape (n_params, r), optional
-        V; everything by default.
+    face : Face, optional
+        Face of the cone in which the parameter moves; everything by default.
     """
 
-    def __init__(
-        self, problem: SaddlePoint, rows: Rows, w: FloatArray, span: FloatArray | None = None
-    ) -> None:
+    def __init__(self, problem: SaddlePoint, rows: Rows, w: FloatArray, face: Face = None) -> None:
         self.dual = problem.dual.restrict(rows)
         self.halves = Halves.of(self.dual)
-        self.trace = float(problem.parameters.side)
-        self._kernels = problem.kernels.restrict(rows, span)
+        self.cone = problem.cone.face(face)
+        self._kernels = problem.kernels.restrict(rows, face)
         self._all = np.arange(len(rows))
-        V = problem.parameters.centre if span is None else span
-        self._eye = np.eye(V.shape[1])
         held = w.copy()
         held[rows] = 0.0
         moving = np.unique(problem.dual.machine_of[rows])
         self.sum_w = -problem.dual.sums(held)[moving]
         point = problem.kernels.moments(held)
-        self._held = point.sensitivities(V, rows)
-        self._held_half_gradient = 0.5 * (V.T @ point.gradient @ V)
+        self._held = point.sensitivities(face, rows)
+        self._held_half_gradient = 0.5 * point.face_gradient(face)
 
-    def linearise(self, w: FloatArray, L: FloatArray) -> Linearisation:
-        """See :meth:`JointProblem.linearise`."""
+    def linearise(self, w: FloatArray, M: Point, L: Point) -> Linearisation:
+        """See :meth:`CentralPathProblem.linearise`."""
         moments = self._kernels.moments(w)
         K = self._kernels.gram_factor(L)
-        inner = moments.sensitivities(self._eye, self._all)
+        moving = moments.sensitivities(None, self._all)
         half_gradient = 0.5 * moments.gradient + self._held.adjoint(w)
         return Linearisation(
             K=K,
-            sensitivities=inner.plus(self._held),
-            scores=K @ w + self._held.apply(L @ L.T),
+            sensitivities=moving.plus(self._held),
+            scores=K @ w + self._held.apply(M),
             half_gradient=half_gradient + self._held_half_gradient,
         )
 
@@ -104,14 +106,16 @@ class _Centred(Sensitivities):
         result: FloatArray = values - means.T[self._dual.machine_of]
         return result
 
-    def apply(self, M: FloatArray) -> FloatArray:
+    def apply(self, M: Point) -> FloatArray:
         return self._centred(self._inner.apply(M))
 
-    def adjoint(self, v: FloatArray) -> FloatArray:
+    def adjoint(self, v: FloatArray) -> Point:
         return self._inner.adjoint(self._centred(v))
 
-    def gram(self) -> FloatArray:
+    def gram(self) -> FloatArray | None:
         G = self._inner.gram()
+        if G is None:
+            return None
         if len(self._counts) > 1:
             return self._centred(self._centred(G).T)
         means = G.mean(axis=0)
@@ -119,31 +123,35 @@ class _Centred(Sensitivities):
         G -= (means - means.mean())[:, None]
         return G
 
-    def transformed(self, F: FloatArray) -> Self:
+    def transformed(self, F: Point) -> Self:
         return type(self)(self._inner.transformed(F), self._dual)
 
     def plus(self, other: Self) -> Self:
         return type(self)(self._inner.plus(other._inner), self._dual)
 
+    def columns(self) -> FloatArray | None:
+        columns = self._inner.columns()
+        return None if columns is None else self._centred(columns)
+
 
 def state_near(
-    problem: WholeProblem | RestrictedProblem, M: FloatArray, alpha: FloatArray
-) -> tuple[JointState, float]:
+    problem: WholeProblem | RestrictedProblem, M: Point, alpha: FloatArray
+) -> tuple[CentralPathState, float]:
     """An iterate with the given interior M and α and fitting multipliers; scale of the scores."""
-    halves, side = problem.halves, len(M)
-    L: FloatArray = np.linalg.cholesky(M).astype(np.float64, copy=False)
-    here = problem.linearise(halves.join(alpha), L)
+    halves, cone = problem.halves, problem.cone
+    here = problem.linearise(halves.join(alpha), M, cone.factor(M))
     middle = np.array([np.median(here.scores[rows]) for rows in problem.dual.machines])
     spread = float(np.abs(here.scores - middle[problem.dual.machine_of]).max())
     scale = max(float(np.abs(problem.dual.linear).max()), spread, 1e-12)
-    top = float(np.linalg.eigvalsh(here.half_gradient)[-1])
-    xi = max(1.1 * top, float(alpha.max()) * scale * len(alpha) / side)
-    state = JointState(
+    top = cone.support(cone.spectrum(here.half_gradient))
+    even = float(alpha.max()) * scale * len(alpha) / inner(cone.unit, cone.identity)
+    xi = max(1.1 * top, even)
+    state = CentralPathState(
         alpha=alpha,
         M=M,
         zl=np.full(len(alpha), scale),
         zu=scale * float(alpha.max()) / (halves.upper - alpha),
-        S=xi * np.eye(side) - here.half_gradient,
+        S=xi * cone.unit - here.half_gradient,
         nu=-middle,
         xi=xi,
     )
@@ -156,7 +164,7 @@ def inwards(halves: Halves, w: FloatArray) -> FloatArray:
     return alpha + 0.05 * halves.upper
 
 
-def neutral_alpha(problem: WholeProblem, M: FloatArray) -> FloatArray:
+def neutral_alpha(problem: WholeProblem, M: Point) -> FloatArray:
     """Where to start with M and no other knowledge: half the box for samples with two halves.
 
     With one half per sample w cannot vanish, and half the box is far too much when C is nearly
@@ -168,7 +176,7 @@ def neutral_alpha(problem: WholeProblem, M: FloatArray) -> FloatArray:
     ray = dual.feasible(np.where(dual.linear > 0, dual.upper, dual.lower))
     box = float(np.abs(ray).max())
     ray = ray / box
-    energy = float(np.sum(problem.kernels.moments(ray).gradient * M))
+    energy = inner(problem.kernels.moments(ray).gradient, M)
     peak = float(np.abs(ray).sum()) / max(1e-300, energy)
     cap = min(0.5 * box, np.sqrt(0.5 * box * peak), 100.0 * peak)
     alpha: FloatArray = np.maximum(np.abs(ray[halves.sample]), 1e-3) * cap

@@ -1,0 +1,284 @@
+"""Positive semidefinite matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.cones._cone import Cone, Face, Factors, Frame, LeadingFace, Scaling, Spectrum
+
+FloatArray = NDArray[np.float64]
+
+_WHOLE_SIDE = 64  # largest side whose eigenproblems in every Newton step are still cheap
+_REMEMBERED = 2  # leading directions of D(w) that later rounds keep
+_MEMORY = 16  # rounds whose leading directions are kept
+_NEGLIGIBLE = 1e-6  # part of the largest eigenvalue of P below which a direction is not kept
+
+
+class PSD(Cone):
+    """Positive semidefinite matrices of side n; the feasible ones have trace n.
+
+    Parameters
+    ----------
+    side : int
+        Number of rows n.
+    total : float, optional
+        Sum of the eigenvalues of a feasible matrix; `side` by default. A face has a smaller side
+        than the cone it belongs to and the same total.
+    """
+
+    def __init__(self, side: int, total: float | None = None) -> None:
+        self.side = self.degree = side
+        self.total = float(side if total is None else total)
+
+    def __repr__(self) -> str:
+        return f"PSD({self.side})"
+
+    def describe(self) -> str:
+        """See :meth:`Cone.describe`."""
+        return (
+            f"positive semidefinite of shape ({self.side}, {self.side}) with trace "
+            f"{self.total:g}, or a factor U of such a matrix U @ U.T with fewer columns"
+        )
+
+    @property
+    def unit(self) -> FloatArray:
+        """See :meth:`Cone.unit`."""
+        return np.eye(self.side) / self.total
+
+    @property
+    def identity(self) -> FloatArray:
+        """See :meth:`Cone.identity`."""
+        return np.eye(self.side)
+
+    @property
+    def sizes(self) -> FloatArray:
+        """See :meth:`Cone.sizes`."""
+        return np.full(self.side, self.total**2)
+
+    def trace(self, P: FloatArray) -> float:
+        """See :meth:`Cone.trace`."""
+        return float(np.trace(P)) / self.total
+
+    @property
+    def centre(self) -> FloatArray:
+        """See :meth:`Cone.centre`."""
+        return np.eye(self.side) * (self.total / self.side)
+
+    # ------------------------------------------------------------------------------- spectra
+
+    def spectrum(self, D: FloatArray) -> Spectrum:
+        """See :meth:`Cone.spectrum`."""
+        values, vectors = np.linalg.eigh(D)
+        return Spectrum(self.total * values, vectors)
+
+    def shares(self, P: FloatArray) -> Spectrum:
+        """See :meth:`Cone.shares`."""
+        # The antisymmetric part is orthogonal to every feasible matrix.
+        values, vectors = np.linalg.eigh(0.5 * (P + P.T))
+        return Spectrum(values / self.total, vectors)
+
+    def compose(self, shares: FloatArray, frame: Frame) -> FloatArray:
+        """See :meth:`Cone.compose`; symmetric to the last bit."""
+        kept = shares != 0.0
+        right = frame[:, kept] * np.sqrt(self.total * np.abs(shares[kept]))
+        left = right if (shares >= 0.0).all() else right * np.sign(shares[kept])
+        P: FloatArray = left @ right.T
+        return P
+
+    def forms(self, D: FloatArray, frame: Frame) -> FloatArray:
+        """See :meth:`Cone.forms`."""
+        values: FloatArray = self.total * np.einsum("ia,ia->a", frame, D @ frame)
+        return values
+
+    # ------------------------------------------------------------------------------- factors
+
+    def factor(self, M: FloatArray) -> FloatArray:
+        """See :meth:`Cone.factor`; the factor of Cholesky."""
+        return np.linalg.cholesky(M).astype(np.float64, copy=False)
+
+    def square(self, L: FloatArray) -> Factors:
+        """See :meth:`Cone.square`."""
+        return L, L
+
+    def factors(self, P: FloatArray) -> Factors:
+        """See :meth:`Cone.factors`."""
+        return symmetric_factors(P)
+
+    def positive_factors(self, P: FloatArray) -> Factors:
+        """See :meth:`Cone.positive_factors`."""
+        U = positive_factor(P)
+        return U, U
+
+    def scaling(self, L: FloatArray, S: FloatArray) -> MatrixScaling:
+        """See :meth:`Cone.scaling`."""
+        return MatrixScaling(L, S)
+
+    # --------------------------------------------------------------------------------- faces
+
+    def face(self, face: Face) -> PSD:
+        """See :meth:`Cone.face`; a face is given by an orthonormal basis V of its span."""
+        return self if face is None else PSD(face.shape[1], self.total)
+
+    def compress(self, face: Face, D: FloatArray) -> FloatArray:
+        """See :meth:`Cone.compress`."""
+        small: FloatArray = D if face is None else face.T @ D @ face
+        return small
+
+    def restrict(self, face: Face, P: FloatArray) -> FloatArray:
+        """See :meth:`Cone.restrict`."""
+        return self.compress(face, P)
+
+    def expand(self, face: Face, M: FloatArray) -> FloatArray:
+        """See :meth:`Cone.expand`."""
+        P: FloatArray = M if face is None else face @ M @ face.T
+        return P
+
+    def leading_face(
+        self, P: FloatArray, D: FloatArray, spectrum: Spectrum, size: int, memory: list[Any]
+    ) -> LeadingFace:
+        """See :meth:`Cone.leading_face`.
+
+        The optimal P lies in the leading eigenspace of D at the optimal w. That of the current w
+        is close to it; the range of P and the top directions of earlier rounds make sure that no
+        round loses ground.
+        """
+        del D
+        if self.side <= max(_WHOLE_SIDE, 2 * size):
+            return LeadingFace(None, True)
+        values, vectors = np.linalg.eigh(P)
+        held = vectors[:, values > _NEGLIGIBLE * values[-1]][:, -(size // 2) :]
+        leading = spectrum.frame
+        span: FloatArray = np.linalg.qr(
+            np.hstack([held, leading[:, -(size // 2) :], *memory[-_MEMORY:]])
+        )[0]
+        memory.append(leading[:, -_REMEMBERED:])
+        return LeadingFace(span, False)
+
+    # ------------------------------------------------------------------------------- vectors
+
+    @property
+    def moves_whole(self) -> bool:
+        """See :attr:`Cone.moves_whole`."""
+        return self.side <= _WHOLE_SIDE
+
+    @property
+    def effective_degree(self) -> int:
+        """See :attr:`Cone.effective_degree`."""
+        return self.side
+
+    def subsample_size(self, n_samples: int, least: int) -> int:
+        """See :meth:`Cone.subsample_size`."""
+        return least if 2 * least < n_samples else 0
+
+    def magnitude(self, D: FloatArray) -> float:
+        """See :meth:`Cone.magnitude`."""
+        return self.total * float(np.abs(D).max(initial=0.0))
+
+    @property
+    def dimension(self) -> int:
+        """See :meth:`Cone.dimension`."""
+        return self.side * (self.side + 1) // 2
+
+    def vector(self, P: FloatArray) -> FloatArray:
+        """See :meth:`Cone.vector`: the upper triangle, column by column."""
+        i, j = upper_triangle(self.side)
+        entries: FloatArray = P[i, j] * np.where(i == j, 1.0, np.sqrt(2.0))
+        return entries
+
+    def point(self, vector: FloatArray) -> FloatArray:
+        """See :meth:`Cone.point`."""
+        i, j = upper_triangle(self.side)
+        P = np.zeros((self.side, self.side))
+        P[i, j] = vector / np.where(i == j, 1.0, np.sqrt(2.0))
+        P[j, i] = P[i, j]
+        return P
+
+    def read(self, P: Any) -> FloatArray:
+        """See :meth:`Cone.read`; a matrix with fewer columns than rows is taken as a factor U."""
+        given = np.array(P, dtype=np.float64)
+        if given.ndim == 2 and len(given) == self.side and given.shape[1] < self.side:
+            given = given @ given.T
+        if given.shape != (self.side, self.side):
+            shape = f"({self.side}, {self.side})"
+            raise ValueError(f"P has shape {np.shape(P)}, expected {shape}.")
+        asymmetry = float(np.abs(given - given.T).max(initial=0.0))
+        if asymmetry > 1e-9 * float(np.abs(given).max(initial=0.0)):
+            raise ValueError(f"P must be symmetric; entries differ by up to {asymmetry:.3g}.")
+        return given
+
+
+class MatrixScaling(Scaling):
+    """M = R Λ Rᵀ and S = R⁻ᵀ Λ R⁻¹ with a diagonal Λ."""
+
+    def __init__(self, L: FloatArray, S: FloatArray) -> None:
+        G = np.linalg.cholesky(S)
+        _, diagonal, Vt = np.linalg.svd(G.T @ L)
+        if not diagonal[-1] > 0:
+            raise np.linalg.LinAlgError("M or S is no longer positive definite")
+        self._diagonal = diagonal
+        self.factor = self._R = (L @ Vt.T) / np.sqrt(diagonal)
+
+    def to_scaled(self, D: FloatArray) -> FloatArray:
+        """See :meth:`Scaling.to_scaled`."""
+        scaled: FloatArray = self._R.T @ D @ self._R
+        return scaled
+
+    def from_scaled(self, X: FloatArray) -> FloatArray:
+        """See :meth:`Scaling.from_scaled`; exactly symmetric."""
+        return _symmetrised(self._R @ X @ self._R.T)
+
+    def towards(
+        self, mu: float, dX: FloatArray | None = None, dZ: FloatArray | None = None
+    ) -> FloatArray:
+        """See :meth:`Scaling.towards`."""
+        diagonal = self._diagonal
+        target: FloatArray = np.diag(mu / diagonal - diagonal)
+        if dX is None or dZ is None:
+            return target
+        error = _symmetrised(dX @ dZ)
+        error *= 2.0 / (diagonal[:, None] + diagonal)
+        return target - error
+
+    def room(self, change: FloatArray) -> float:
+        """See :meth:`Scaling.room`."""
+        root = np.sqrt(self._diagonal)
+        lowest = float(np.linalg.eigvalsh(change / root / root[:, None])[0])
+        return np.inf if lowest >= 0 else -1.0 / lowest
+
+    def complementarity(self, dX: FloatArray, dZ: FloatArray, length: float) -> float:
+        """See :meth:`Scaling.complementarity`."""
+        middle = np.diag(self._diagonal)
+        return float(np.sum((middle + length * dX) * (middle + length * dZ)))
+
+
+def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(L, R) with ``P = L @ R.T``, as many columns as P has rank, and L = R up to signs.
+
+    Directions whose eigenvalue is rounding noise are dropped: learned matrices have rank one or
+    two, and every later cost grows with the number of columns. Because columns differ in their
+    sign at most, a kernel matrix made of the two is symmetric to the last bit.
+    """
+    eigenvalues, vectors = np.linalg.eigh(0.5 * (P + P.T))
+    size = np.abs(eigenvalues)
+    keep = size > len(P) * np.finfo(float).eps * size.max(initial=0.0)
+    right = vectors[:, keep] * np.sqrt(size[keep])
+    return right * np.sign(eigenvalues[keep]), right
+
+
+def positive_factor(P: FloatArray) -> FloatArray:
+    """U with ``P = U @ U.T``; what is negative in P is taken for rounding and dropped."""
+    left, right = symmetric_factors(P)
+    return right[:, (left == right).all(axis=0)]
+
+
+def upper_triangle(side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Row and column of each entry of the upper triangle, column by column."""
+    column, row = np.tril_indices(side)
+    return row, column
+
+
+def _symmetrised(A: FloatArray) -> FloatArray:
+    return 0.5 * (A + A.T)

@@ -1,0 +1,122 @@
+"""How the scores of training rows answer to the parameter: the derivative of K(P)w in P.
+
+For a dual vector w and rows k there are points Γ_k of the space of the parameter with
+``(K(M) w)_k = <Γ_k, M>`` for every M of a face. Second-order methods need products with them,
+and never the points themselves.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import reduce
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.cones._blocks import Blocks, Point
+
+FloatArray = NDArray[np.float64]
+
+
+class Sensitivities(ABC):
+    """The points Γ_k of f rows."""
+
+    @abstractmethod
+    def apply(self, M: Point) -> FloatArray:
+        """``<Γ_k, M>`` for each row, of shape (f,)."""
+
+    @abstractmethod
+    def adjoint(self, v: FloatArray) -> Point:
+        """``Σ_k v_k Γ_k``, a point of the space of the parameter."""
+
+    @abstractmethod
+    def gram(self) -> FloatArray | None:
+        """``<Γ_k, Γ_l>`` for all pairs of rows, of shape (f, f); None stands for zeros."""
+
+    @abstractmethod
+    def transformed(self, F: Point) -> Self:
+        """Sensitivities of the scores to X where M is X scaled by F, as in :class:`Scaling`."""
+
+    @abstractmethod
+    def plus(self, other: Self) -> Self:
+        """Sensitivities of the same rows for the sum of two dual vectors."""
+
+    def columns(self) -> FloatArray | None:
+        """Γ as a matrix J with ``gram() == J @ J.T``, of shape (f, dimension), if that is cheap.
+
+        A Newton step may then treat J as a border instead of adding its products to K.
+        """
+        return None
+
+
+class NoSensitivities(Sensitivities):
+    """Of a parameter with no entries: nothing ever answers."""
+
+    def __init__(self, n_rows: int) -> None:
+        self._n_rows = n_rows
+
+    def apply(self, M: Point) -> FloatArray:  # noqa: ARG002
+        """See :meth:`Sensitivities.apply`."""
+        return np.zeros(self._n_rows)
+
+    def adjoint(self, v: FloatArray) -> Point:  # noqa: ARG002
+        """See :meth:`Sensitivities.adjoint`."""
+        return Blocks(())
+
+    def gram(self) -> None:
+        """See :meth:`Sensitivities.gram`."""
+        return
+
+    def transformed(self, F: Point) -> Self:  # noqa: ARG002
+        """See :meth:`Sensitivities.transformed`."""
+        return self
+
+    def plus(self, other: Self) -> Self:  # noqa: ARG002
+        """See :meth:`Sensitivities.plus`."""
+        return self
+
+
+class SumOfSensitivities(Sensitivities):
+    """Sensitivities to the blocks of a product: one answer to all of them together.
+
+    Parameters
+    ----------
+    parts : sequence of Sensitivities
+        Of the same rows to each block.
+    """
+
+    def __init__(self, parts: Sequence[Sensitivities]) -> None:
+        self.parts = tuple(parts)
+
+    def apply(self, M: Point) -> FloatArray:
+        """See :meth:`Sensitivities.apply`."""
+        answers = (part.apply(m) for part, m in zip(self.parts, M, strict=True))
+        return reduce(np.add, answers)
+
+    def adjoint(self, v: FloatArray) -> Point:
+        """See :meth:`Sensitivities.adjoint`."""
+        return Blocks(part.adjoint(v) for part in self.parts)
+
+    def gram(self) -> FloatArray | None:
+        """See :meth:`Sensitivities.gram`."""
+        total: FloatArray | None = None
+        for own in (part.gram() for part in self.parts):
+            if own is not None:
+                total = own if total is None else np.add(total, own, out=total)
+        return total
+
+    def transformed(self, F: Point) -> Self:
+        """See :meth:`Sensitivities.transformed`."""
+        return type(self)([part.transformed(f) for part, f in zip(self.parts, F, strict=True)])
+
+    def plus(self, other: Self) -> Self:
+        """See :meth:`Sensitivities.plus`."""
+        return type(self)([a.plus(b) for a, b in zip(self.parts, other.parts, strict=True)])
+
+    def columns(self) -> FloatArray | None:
+        """See :meth:`Sensitivities.columns`."""
+        own = [part.columns() for part in self.parts]
+        found = [part for part in own if part is not None]
+        return np.hstack(found) if found and len(found) == len(own) else None

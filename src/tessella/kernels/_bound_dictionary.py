@@ -1,0 +1,345 @@
+"""A dictionary on training rows: kernel matrices, quadratic forms and products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tessella.cones import Nonnegative, Sensitivities
+from tessella.kernels._base import (
+    BoundKernelSet,
+    FloatArray,
+    KernelWorkspace,
+    Moments,
+    as_dual_vector,
+)
+from tessella.kernels._dictionary import FittedDictionary, in_threads, strips
+from tessella.kernels._functions import FunctionKernel
+
+IntArray = NDArray[np.intp]
+
+# Kernel matrices are kept, rather than computed again, for as many kernels as move together in a
+# Newton iteration and for as many bytes.
+_MOST_STACKED, _MOST_STACKED_BYTES = 64, 1 << 30
+
+
+class BoundDictionary(BoundKernelSet):
+    """Some kernels of a :class:`FittedDictionary` on training rows.
+
+    On all training rows no kernel matrix is kept: they are computed in tiles that stay in the
+    cache, wherever they are needed, because reading them back from memory would take about as
+    long. A restriction to a few rows, which a Newton iteration evaluates again and again, keeps
+    the matrices of its kernels as long as they are small.
+
+    Parameters
+    ----------
+    kernels : FittedDictionary
+        The dictionary.
+    rows : ndarray of shape (m, n_features)
+        Training rows as the kernels see them.
+    dtype : dtype
+        Storage of kernel matrices.
+    n_jobs : int or None
+        Number of threads.
+    which : ndarray of int
+        Kernels that take part.
+    stacked : bool
+        Whether the matrices of all kernels may be kept.
+    """
+
+    kernels: FittedDictionary
+
+    def __init__(
+        self,
+        kernels: FittedDictionary,
+        rows: FloatArray,
+        dtype: np.dtype[Any],
+        n_jobs: int | None,
+        which: IntArray,
+        stacked: bool = False,
+    ) -> None:
+        self.kernels = kernels
+        self.dtype = dtype
+        self.n_samples = len(rows)
+        self.cone = Nonnegative(len(which))
+        self._rows, self._n_jobs = rows, n_jobs
+        self._which: list[int] = which.tolist()
+        self._position = {number: k for k, number in enumerate(self._which)}
+        small = 8 * len(which) * len(rows) ** 2 <= _MOST_STACKED_BYTES
+        self._stacked = stacked and small and len(which) <= _MOST_STACKED
+        self._workspace: KernelWorkspace | None = None
+
+    def restrict(self, rows: IntArray, face: IntArray | None = None) -> BoundDictionary:
+        """See :meth:`BoundKernelSet.restrict`."""
+        which = np.array(self._which, dtype=np.intp)
+        return BoundDictionary(
+            self.kernels,
+            np.ascontiguousarray(self._rows[rows]),
+            np.dtype(np.float64),
+            self._n_jobs,
+            which if face is None else which[face],
+            stacked=True,
+        )
+
+    def reordered(self, order: IntArray) -> BoundDictionary:
+        """The same kernels on the training rows in another order."""
+        rows, which = np.ascontiguousarray(self._rows[order]), np.array(self._which, np.intp)
+        return BoundDictionary(self.kernels, rows, self.dtype, self._n_jobs, which)
+
+    @cached_property
+    def stack(self) -> FloatArray | None:
+        """Matrices of all kernels, of shape (n_kernels, m, m), if they are to be kept."""
+        if not self._stacked:
+            return None
+        m = self.n_samples
+        stack = np.empty((len(self._which), m, m))
+        for number, tile in self.kernels.tiles(self._rows, self._rows, self._which):
+            own = stack[self._position[number]]
+            np.copyto(own, tile)  # symmetric, because BLAS makes the products of a matrix so
+            if isinstance(self.kernels.kernels[number], FunctionKernel):
+                np.add(tile, tile.T, out=own)
+                own *= 0.5
+        return stack
+
+    def _spread(self, weights: FloatArray) -> FloatArray:
+        """Weights of all kernels of the dictionary; zero for those that do not take part."""
+        everything = np.zeros(len(self.kernels))
+        everything[self._which] = weights
+        return everything
+
+    # -------------------------------------------------------------------------------- matrices
+
+    def _gram(self, factors: FloatArray, centred: bool, out: NDArray[Any] | None) -> NDArray[Any]:
+        K = np.empty((self.n_samples, self.n_samples), self.dtype) if out is None else out
+        if self.stack is not None:
+            flat = self.stack.reshape(len(factors), -1)
+            K[...] = (factors @ flat).reshape(K.shape)
+        else:
+            self._evaluate(factors, K)
+        return _centre(K) if centred else K
+
+    def _evaluate(self, weights: FloatArray, out: NDArray[Any]) -> None:
+        rows, spread = self._rows, self._spread(weights)
+
+        def strip(own: slice) -> None:
+            # From the diagonal on; the rest is its mirror image, so K is symmetric to the bit.
+            tile = np.empty((own.stop - own.start, len(rows) - own.start))
+            self.kernels.combined(spread, rows[own], rows[own.start :], tile)
+            square = tile[:, : len(tile)]
+            np.copyto(square, 0.5 * (square + square.T))
+            out[own, own.start :] = tile
+            out[own.stop :, own] = out[own, own.stop :].T
+
+        in_threads(strip, strips(len(rows), len(rows)), self._n_jobs)
+
+    def svm_kernel(self, factors: FloatArray, workspace: KernelWorkspace) -> NDArray[Any]:
+        """See :meth:`BoundKernelSet.svm_kernel`; not centred, so that scores can be read off it."""
+        K = workspace.matrix(self.n_samples)
+        if not self._kept(factors, workspace):
+            self._gram(factors, False, K)
+            workspace.label(self, factors)
+        self._workspace = workspace
+        return K
+
+    def _kept(self, weights: FloatArray, workspace: KernelWorkspace | None) -> bool:
+        if workspace is None:
+            return False
+        kept = workspace.labelled(self)
+        return kept is not None and np.array_equal(kept, weights)
+
+    def diag(self, P: FloatArray) -> FloatArray:
+        """See :meth:`BoundKernelSet.diag`."""
+        return self.kernels.scaled_diag(self._spread(self.cone.read(P)), self._rows)
+
+    def cross(self, X_new: FloatArray, P: FloatArray) -> FloatArray:
+        """See :meth:`BoundKernelSet.cross`."""
+        left, spread = self.kernels.scaled(X_new), self._spread(self.cone.read(P))
+        K = np.empty((len(left), self.n_samples))
+        for rows in strips(*K.shape):
+            self.kernels.combined(spread, left[rows], self._rows, K[rows])
+        return K
+
+    # ---------------------------------------------------------------------- kernel by kernel
+
+    def tiles(self, own: slice) -> Iterator[tuple[int, FloatArray]]:
+        """Rows of the matrix of one kernel after the other, in one buffer; with its position."""
+        for number, tile in self.kernels.tiles(self._rows[own], self._rows, self._which):
+            yield self._position[number], tile
+
+    def strips(self, row_entries: int) -> list[slice]:
+        """The training rows in pieces of so few that ``row_entries`` for each fit the cache."""
+        return strips(self.n_samples, row_entries)
+
+    def in_threads(self, work: Callable[[Any], Any], pieces: list[Any]) -> list[Any]:
+        """The results of pieces of work, in their order, with the threads of the binding."""
+        return in_threads(work, pieces, self._n_jobs)
+
+    # ---------------------------------------------------------------------------- dual vectors
+
+    def moments(self, w: ArrayLike) -> DictionaryMoments:
+        """See :meth:`BoundKernelSet.moments`."""
+        return DictionaryMoments(self, as_dual_vector(w, self.n_samples))
+
+    def forms(self, w: FloatArray, face: IntArray | None = None) -> FloatArray:
+        """``wᵀ K_i w`` of every kernel of a face: O(n_kernels · support²)."""
+        support = np.flatnonzero(w)
+        which = self._chosen(face)
+        rows, own_w = self._rows[support], w[support]
+        position = {number: k for k, number in enumerate(which)}
+
+        def strip(own: slice) -> FloatArray:
+            # Entries right of the diagonal count twice.
+            weights = np.outer(own_w[own], 2.0 * own_w[own.start :])
+            square = weights[:, : own.stop - own.start]
+            square *= np.tri(len(square)).T - 0.5 * np.eye(len(square))
+            forms = np.zeros(len(which))
+            for number, tile in self.kernels.tiles(rows[own], rows[own.start :], which):
+                forms[position[number]] = np.vdot(tile, weights)
+            return forms
+
+        parts = in_threads(strip, strips(len(rows), len(rows)), self._n_jobs)
+        total = np.sum(parts, axis=0) if parts else np.zeros(len(which))
+        # A quadratic form of a positive semidefinite matrix: below zero it is rounding.
+        return np.maximum(total, 0.0)
+
+    def _chosen(self, face: IntArray | None) -> list[int]:
+        return self._which if face is None else [self._which[k] for k in face]
+
+    def products(self, w: FloatArray, rows: IntArray, face: IntArray | None = None) -> FloatArray:
+        """``K_i[rows] @ w`` of the kernels of a face, of shape (len(rows), n_kernels)."""
+        support = np.flatnonzero(w)
+        which = self._chosen(face)
+        position = {number: k for k, number in enumerate(which)}
+        right, own_w = self._rows[support], w[support]
+
+        def strip(own: slice) -> FloatArray:
+            out = np.empty((own.stop - own.start, len(which)))
+            for number, tile in self.kernels.tiles(self._rows[rows[own]], right, which):
+                out[:, position[number]] = tile @ own_w
+            return out
+
+        parts = in_threads(strip, strips(len(rows), len(support)), self._n_jobs)
+        return np.vstack(parts) if parts else np.zeros((0, len(which)))
+
+    def scores(self, weights: FloatArray, w: FloatArray) -> FloatArray:
+        """``K(weights) @ w``."""
+        support = np.flatnonzero(w)
+        if self._kept(weights, self._workspace):
+            assert self._workspace is not None
+            K = self._workspace.matrix(self.n_samples)
+            if K.dtype == np.float64:
+                kept: FloatArray = K[:, support] @ w[support]
+                return kept
+        right, own_w, spread = self._rows[support], w[support], self._spread(weights)
+
+        def strip(own: slice) -> FloatArray:
+            tile = np.empty((own.stop - own.start, len(support)))
+            self.kernels.combined(spread, self._rows[own], right, tile)
+            product: FloatArray = tile @ own_w
+            return product
+
+        return np.concatenate(in_threads(strip, strips(self.n_samples, len(support)), self._n_jobs))
+
+
+def _centre(K: NDArray[Any]) -> NDArray[Any]:
+    """HKH in place, exactly symmetric when K is."""
+    means = K.mean(axis=0, dtype=np.float64)
+    means -= 0.5 * means.mean()
+    for rows in strips(*K.shape):
+        K[rows] -= means[rows, None] + means
+    return K
+
+
+class DictionaryMoments(Moments):
+    """Moments of a dual vector for all kernels of a dictionary."""
+
+    def __init__(self, bound: BoundDictionary, w: FloatArray) -> None:
+        self._bound = bound
+        self._w = w
+
+    @cached_property
+    def _stacked_products(self) -> FloatArray | None:
+        """``K_i w`` of every kernel, of shape (n_kernels, m), where matrices are kept."""
+        stack = self._bound.stack
+        if stack is None:
+            return None
+        return (stack.reshape(-1, len(self._w)) @ self._w).reshape(len(stack), -1)
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        """The forms ``wᵀ K_i w``."""
+        return self.face_gradient(None)
+
+    def face_gradient(self, face: IntArray | None) -> FloatArray:
+        """See :meth:`Moments.face_gradient`; only the kernels of the face are evaluated."""
+        products = self._stacked_products
+        if products is None:
+            return self._bound.forms(self._w, face)
+        own = products if face is None else products[face]
+        return np.maximum(own @ self._w, 0.0)
+
+    def scores(self, P: FloatArray) -> FloatArray:
+        """See :meth:`Moments.scores`."""
+        products = self._stacked_products
+        return self._bound.scores(P, self._w) if products is None else P @ products
+
+    def factor_scores(self, factors: FloatArray) -> FloatArray:
+        """See :meth:`Moments.factor_scores`."""
+        return self.scores(factors)
+
+    def sensitivities(self, face: IntArray | None, rows: IntArray) -> WeightSensitivities:
+        """See :meth:`Moments.sensitivities`."""
+        products = self._stacked_products
+        if products is None:
+            return WeightSensitivities(self._bound.products(self._w, rows, face))
+        own = products if face is None else products[face]
+        return WeightSensitivities(np.ascontiguousarray(own[:, rows].T))
+
+
+class WeightSensitivities(Sensitivities):
+    """How scores answer to weights: ``K_i w`` of every kernel, one column for each.
+
+    Parameters
+    ----------
+    products : ndarray of shape (f, n_kernels)
+        The scores of each kernel alone.
+    """
+
+    def __init__(self, products: FloatArray) -> None:
+        self._products = products
+
+    @classmethod
+    def stacked(cls, parts: Sequence[WeightSensitivities]) -> WeightSensitivities:
+        """One set of rows after the other."""
+        return cls(np.vstack([part._products for part in parts]))
+
+    def apply(self, M: FloatArray) -> FloatArray:
+        """See :meth:`Sensitivities.apply`."""
+        scores: FloatArray = self._products @ M
+        return scores
+
+    def adjoint(self, v: FloatArray) -> FloatArray:
+        """See :meth:`Sensitivities.adjoint`."""
+        total: FloatArray = v @ self._products
+        return total
+
+    def gram(self) -> FloatArray:
+        """See :meth:`Sensitivities.gram`."""
+        products: FloatArray = self._products @ self._products.T
+        return products
+
+    def transformed(self, F: FloatArray) -> Self:
+        """See :meth:`Sensitivities.transformed`."""
+        return type(self)(self._products * F)
+
+    def plus(self, other: Self) -> Self:
+        """See :meth:`Sensitivities.plus`."""
+        return type(self)(self._products + other._products)
+
+    def columns(self) -> FloatArray:
+        """See :meth:`Sensitivities.columns`."""
+        return self._products

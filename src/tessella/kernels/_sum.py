@@ -1,0 +1,236 @@
+"""Sums of kernel sets: one kernel from each, in a convex combination that is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from tessella.cones import (
+    Blocks,
+    Cone,
+    Face,
+    Factors,
+    ProductCone,
+    Sensitivities,
+    SumOfSensitivities,
+)
+from tessella.kernels._base import (
+    BoundKernelSet,
+    FloatArray,
+    KernelSet,
+    Moments,
+    as_dual_vector,
+    as_rows,
+)
+
+
+@dataclass
+class KernelSum(KernelSet):
+    """The sum of several kernel sets; ``a + b`` makes one.
+
+    Its kernels are all convex combinations ``Σ_b θ_b k_b`` of a kernel of each set. Shares θ and
+    parameters are learned together, by one convex problem with one certificate.
+
+    Parameters
+    ----------
+    parts : tuple of KernelSet
+        The kernel sets.
+
+    Examples
+    --------
+    >>> from tessella.kernels import Gaussian, KernelDictionary, TessellatedKernels
+    >>> both = TessellatedKernels(delta=0.5) + KernelDictionary([Gaussian(1.0), Gaussian(4.0)])
+    >>> both.cone(3)
+    ProductCone([PSD(8), Nonnegative(2)])
+    """
+
+    parts: tuple[KernelSet, ...]
+
+    family: ClassVar[str | None] = "sum"
+
+    def __post_init__(self) -> None:
+        if len(self.parts) < 2 or not all(isinstance(part, KernelSet) for part in self.parts):
+            raise TypeError(f"parts={self.parts!r} must be at least two kernel sets.")
+
+    @classmethod
+    def of(cls, *sets: KernelSet) -> KernelSum:
+        """The sum of kernel sets; those that are sums themselves give their parts."""
+        parts = [part for own in sets for part in (own.parts if isinstance(own, cls) else (own,))]
+        return cls(tuple(parts))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Hyperparameters by name; those of the parts as ``"0__delta"``, by their number."""
+        params: dict[str, Any] = {"parts": self.parts}
+        if deep:
+            for number, part in enumerate(self.parts):
+                own = part.get_params(deep=True)
+                params |= {f"{number}__{name}": value for name, value in own.items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change hyperparameters by name; those of the parts as ``"0__delta"``."""
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise ValueError(f"KernelSum has no parameter {name!r}; it has {sorted(known)}.")
+            number, _, inner = name.partition("__")
+            if inner:
+                self.parts[int(number)].set_params(**{inner: value})
+            else:
+                self.parts = value
+        return self
+
+    @property
+    def scales_itself(self) -> bool:
+        """See :attr:`KernelSet.scales_itself`."""
+        return all(part.scales_itself for part in self.parts)
+
+    @property
+    def names_features(self) -> bool:
+        """See :attr:`KernelSet.names_features`."""
+        return any(part.names_features for part in self.parts)
+
+    @property
+    def margin(self) -> float:
+        """See :attr:`KernelSet.margin`: the smallest of the parts."""
+        return min(part.margin for part in self.parts)
+
+    @property
+    def outside_rule(self) -> str:
+        """See :attr:`KernelSet.outside_rule`: that of the part with the smallest margin."""
+        return min(self.parts, key=lambda part: part.margin).outside_rule
+
+    def cone(self, n_features: int) -> Cone:
+        """See :meth:`KernelSet.cone`."""
+        return ProductCone([part.cone(n_features) for part in self.parts])
+
+    def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> KernelSum:
+        """See :meth:`KernelSet.resolve`.
+
+        A constant column carries no information, yet would shrink a tessellated kernel. A part
+        that does not name features itself is put on those that vary.
+        """
+        rows = as_rows(X)
+        varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
+        some_constant = len(varying) < rows.shape[1]
+        parts = [
+            part.on_features(varying) if some_constant and not part.names_features else part
+            for part in self.parts
+        ]
+        return KernelSum(tuple(part.resolve(rows, sample_weight) for part in parts))
+
+    def bind(
+        self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
+    ) -> BoundSum:
+        """See :meth:`KernelSet.bind`."""
+        rows = as_rows(X)
+        resolved = self.resolve(rows)
+        return BoundSum([part.bind(rows, dtype=dtype, n_jobs=n_jobs) for part in resolved.parts])
+
+    def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
+        """See :meth:`KernelSet.memory_estimate`; a second matrix to add the parts' up."""
+        parts = (part.memory_estimate(n_samples, n_features, itemsize) for part in self.parts)
+        return sum(parts) + itemsize * n_samples**2
+
+    def cross(self, X: ArrayLike, Y: ArrayLike, P: Any, *, n_jobs: int | None = None) -> FloatArray:
+        """See :meth:`KernelSet.cross`."""
+        parts = zip(self.parts, P, strict=True)
+        return reduce(add, (part.cross(X, Y, own, n_jobs=n_jobs) for part, own in parts))
+
+    def scores(
+        self, X: ArrayLike, Y: ArrayLike, P: Any, w: FloatArray, *, n_jobs: int | None = None
+    ) -> FloatArray:
+        """See :meth:`KernelSet.scores`."""
+        parts = zip(self.parts, P, strict=True)
+        return reduce(add, (part.scores(X, Y, own, w, n_jobs=n_jobs) for part, own in parts))
+
+    def diag(self, X: ArrayLike, P: Any) -> FloatArray:
+        """See :meth:`KernelSet.diag`."""
+        return reduce(add, (part.diag(X, own) for part, own in zip(self.parts, P, strict=True)))
+
+
+class BoundSum(BoundKernelSet):
+    """A :class:`KernelSum` on training rows.
+
+    Parameters
+    ----------
+    parts : sequence of BoundKernelSet
+        The parts, on the same rows.
+    """
+
+    def __init__(self, parts: Sequence[BoundKernelSet]) -> None:
+        self.parts = tuple(parts)
+        first = self.parts[0]
+        self.kernels = KernelSum(tuple(part.kernels for part in self.parts))
+        self.n_samples, self.dtype = first.n_samples, first.dtype
+        self.cone = ProductCone([part.cone for part in self.parts])
+
+    def _gram(self, factors: Factors, centred: bool, out: NDArray[Any] | None) -> NDArray[Any]:
+        own = list(zip(self.parts, factors, strict=True))
+        K = own[0][0]._gram(own[0][1], centred, out)
+        other: NDArray[Any] | None = None
+        for part, factor in own[1:]:
+            other = part._gram(factor, centred, other)
+            K += other
+        return K
+
+    def moments(self, w: ArrayLike) -> SumMoments:
+        """See :meth:`BoundKernelSet.moments`."""
+        dual = as_dual_vector(w, self.n_samples)
+        return SumMoments([part.moments(dual) for part in self.parts])
+
+    def restrict(self, rows: NDArray[np.intp], face: Face = None) -> BoundSum:
+        """See :meth:`BoundKernelSet.restrict`."""
+        faces = zip(self.parts, _each(face, self.parts), strict=True)
+        return BoundSum([part.restrict(rows, own) for part, own in faces])
+
+    def diag(self, P: Blocks) -> FloatArray:
+        """See :meth:`BoundKernelSet.diag`."""
+        return reduce(add, (part.diag(own) for part, own in zip(self.parts, P, strict=True)))
+
+    def cross(self, X_new: FloatArray, P: Blocks) -> FloatArray:
+        """See :meth:`BoundKernelSet.cross`."""
+        parts = zip(self.parts, P, strict=True)
+        return reduce(add, (part.cross(X_new, own) for part, own in parts))
+
+
+class SumMoments(Moments):
+    """Moments of a dual vector for all parts of a sum."""
+
+    def __init__(self, parts: Sequence[Moments]) -> None:
+        self._parts = parts
+
+    @cached_property
+    def gradient(self) -> Blocks:
+        """See :meth:`Moments.gradient`."""
+        return Blocks(part.gradient for part in self._parts)
+
+    def face_gradient(self, face: Face) -> Blocks:
+        """See :meth:`Moments.face_gradient`."""
+        faces = zip(self._parts, _each(face, self._parts), strict=True)
+        return Blocks(part.face_gradient(own) for part, own in faces)
+
+    def scores(self, P: Blocks) -> FloatArray:
+        """See :meth:`Moments.scores`."""
+        return reduce(add, (part.scores(own) for part, own in zip(self._parts, P, strict=True)))
+
+    def factor_scores(self, factors: Factors) -> FloatArray:
+        """See :meth:`Moments.factor_scores`."""
+        parts = zip(self._parts, factors, strict=True)
+        return reduce(add, (part.factor_scores(own) for part, own in parts))
+
+    def sensitivities(self, face: Face, rows: NDArray[np.intp]) -> Sensitivities:
+        """See :meth:`Moments.sensitivities`."""
+        faces = zip(self._parts, _each(face, self._parts), strict=True)
+        return SumOfSensitivities([part.sensitivities(own, rows) for part, own in faces])
+
+
+def _each(face: Face, parts: Sequence[Any]) -> Sequence[Face]:
+    """The face of each part; None stands for everything."""
+    return [None] * len(parts) if face is None else face

@@ -1,0 +1,308 @@
+"""SimpleMKL: reduced gradient on the simplex (Rakotomamonjy, Bach, Canu, Grandvalet, 2008).
+
+The value J(μ) of the SVM with kernel K(μ) is convex and differentiable with gradient
+``-½ wᵀK_i w`` at its solution w. Each iteration takes the reduced gradient with respect to the
+largest weight, goes along it for as long as the value falls, dropping kernels whose weight
+reaches zero on the way, and ends with a line search. Every trial point is an SVM. The stopping
+test is theirs, the duality gap, certified as everywhere here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.cones import Nonnegative, Point
+from tessella.kernels import BoundKernelSet
+from tessella.problems import DualPoint, SaddlePoint
+from tessella.solvers._result import SolverResult, SolverStatus
+from tessella.solvers._run import Callback, Run, StopRun, run_to_end
+
+FloatArray = NDArray[np.float64]
+
+_TRIALS = 20  # SVMs of a line search
+_FLAT = 0.1  # a slope this part of the first one ends it
+_NO_WEIGHT = 1e-8  # part of the largest weight below which a weight is made zero
+
+
+def simple_mkl(
+    problem: SaddlePoint,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    time_limit: float | None = None,
+    parameter0: Point | None = None,
+    w0: FloatArray | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Learn the weights of a dictionary by SimpleMKL's reduced gradient.
+
+    Parameters
+    ----------
+    problem : SaddlePoint
+        Kernel set and SVM; the parameter of the kernel set must be weights.
+    tol : float
+        Certified relative gap at which to stop.
+    max_iter : int
+        Largest number of descent directions.
+    time_limit : float, optional
+        Largest number of seconds; the best certified pair is returned when they are over.
+    parameter0 : ndarray of shape (n_kernels,), optional
+        Weights to start from; even ones by default.
+    w0 : ndarray of shape (m,), optional
+        Dual vector to start from.
+    n_jobs : int, optional
+        Number of threads.
+    callback : callable or Monitor, optional
+        Follows the run.
+
+    Returns
+    -------
+    SolverResult
+
+    Raises
+    ------
+    ValueError
+        When the parameter of the kernel set is not a list of weights.
+
+    Notes
+    -----
+    An iteration costs dozens of SVMs on all samples, each with a pass over three matrices, and
+    three passes over all kernels: for the direction, for its gradient on the support vectors, and
+    for the certificate. Holds three kernel matrices for each machine.
+    """
+    if not isinstance(problem.cone, Nonnegative):
+        raise ValueError(
+            "The solver 'simple-mkl' learns the weights of a KernelDictionary; use 'auto' for "
+            "other kernel sets."
+        )
+    start = problem.cone.checked(parameter0)
+    run = Run(
+        "simple-mkl",
+        problem,
+        tol=tol,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        n_jobs=n_jobs,
+        callback=callback,
+    )
+    return run_to_end(run, lambda run: _Descent(run).iterate(start, w0))
+
+
+class _WeightLine:
+    """Kernel matrices ``K(weights + step · direction)`` of each machine, for any step.
+
+    A descent on the weights asks for dozens of sums along one direction, and drops kernels from
+    it one at a time. The matrices of where it stands and of its direction make each of them one
+    pass over memory, and a dropped kernel one or two evaluations, instead of an evaluation of
+    every kernel.
+
+    Parameters
+    ----------
+    machines : sequence of BoundKernelSet
+        The kernels on the rows of each machine.
+    """
+
+    def __init__(self, machines: tuple[BoundKernelSet, ...]) -> None:
+        self._machines = machines
+        sides = [machine.n_samples for machine in machines]
+        self._base, self._change, self.matrices = (
+            [np.empty((side, side)) for side in sides] for _ in range(3)
+        )
+
+    def stand_at(self, weights: FloatArray) -> None:
+        """Begin at weights whose kernel matrices are evaluated afresh."""
+        self.weights = weights
+        for machine, base, matrix in zip(self._machines, self._base, self.matrices, strict=True):
+            machine.gram(weights, out=base)
+            np.copyto(matrix, base)
+
+    def go_on_from(self, weights: FloatArray) -> None:
+        """Begin at the weights of the step tried last."""
+        self.weights = weights
+        for base, matrix in zip(self._base, self.matrices, strict=True):
+            np.copyto(base, matrix)
+
+    def head_for(self, direction: FloatArray) -> None:
+        """Choose a direction, of sum zero; costs all kernels that have a part in it."""
+        self.direction = direction
+        for machine, change in zip(self._machines, self._change, strict=True):
+            machine.gram(direction, out=change)
+
+    def turn(self, direction: FloatArray) -> None:
+        """Choose another direction; costs the kernels in which it differs."""
+        difference = direction - self.direction
+        self.direction = direction
+        parts = zip(self._machines, self._change, self.matrices, strict=True)
+        for machine, change, scratch in parts:
+            change += machine.gram(difference, out=scratch)
+
+    def weights_at(self, step: float) -> FloatArray:
+        """Weights after a step; :attr:`matrices` are those of their kernels from now on."""
+        along = self.weights + step * self.direction
+        positive: FloatArray = np.where(along > _NO_WEIGHT * along.max(), along, 0.0)
+        # Free of weights so small that the next step would have to end at them.
+        total, dropped = float(positive.sum()), positive - along
+        for k, matrix in enumerate(self.matrices):
+            if dropped.any():
+                self._machines[k].gram(dropped, out=matrix)
+                matrix += self._base[k]
+            else:
+                np.copyto(matrix, self._base[k])
+            for start in range(0, len(matrix), 64):  # rows that stay in the cache
+                rows = slice(start, start + 64)
+                matrix[rows] += step * self._change[k][rows]
+                matrix[rows] /= total
+        return positive / total
+
+    def slope(self, parts: list[FloatArray]) -> float:
+        """Derivative of the value along the line, from the dual vector of each machine."""
+        forms = 0.0
+        for w, change in zip(parts, self._change, strict=True):
+            support = np.flatnonzero(w)
+            forms += float(w[support] @ change[np.ix_(support, support)] @ w[support])
+        return -0.5 * forms
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Weights with the solution of their SVM."""
+
+    weights: FloatArray
+    point: DualPoint
+    value: float
+
+    @property
+    def gradient(self) -> FloatArray:
+        half: FloatArray = -0.5 * self.point.gradient
+        return half
+
+
+class _Descent:
+    """The iterations of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._problem = run.problem
+        self._accuracy = min(1e-4, 0.1 * run.tol)
+        self._line = _WeightLine(run.problem.kernels.machines)
+
+    def iterate(self, weights: FloatArray, w0: FloatArray | None) -> SolverStatus:
+        """Iterate until the run is over."""
+        self._line.stand_at(weights)
+        self._lowest = self._svm(weights, w0)
+        try:
+            return self._descend_all(self._lowest)
+        except (StopRun, KeyboardInterrupt):
+            # In the middle of an iteration, of perhaps hundreds of SVMs: keep what it has found.
+            if self._run.has_answer and self._lowest.value < self._run.value:
+                self._run.replace(self._lowest.weights, self._lowest.point.w)
+            raise
+
+    def _descend_all(self, here: _Trial) -> SolverStatus:
+        step = 0.0
+        while True:
+            self._run.record_point(here.weights, here.point, step)
+            before = here
+            self._line.stand_at(before.weights)  # free of the rounding of earlier lines
+            self._line.head_for(_descent_direction(before))
+            here = self._descend(before)
+            step = float(np.abs(here.weights - before.weights).sum())
+            if here.value >= before.value * (1.0 - 1e-15):
+                if self._accuracy < 1e-12:
+                    return SolverStatus.STALLED
+                self._accuracy *= 0.1  # the SVMs were too inexact to tell up from down
+                self._line.stand_at(before.weights)
+                here = self._svm(before.weights, before.point.w)
+
+    def _descend(self, here: _Trial) -> _Trial:
+        """Along one direction, first to where kernels end, then by a line search."""
+        there, longest, end = self._drop_kernels(here)
+        return there if end is None else self._line_search(there, longest, end)
+
+    def _svm(self, weights: FloatArray, w: FloatArray | None) -> _Trial:
+        """The SVM of the weights whose matrices the line holds."""
+        answer = self._run.svm(iter(self._line.matrices), weights, w, self._accuracy)
+        return _Trial(weights, self._problem.at(answer.w), answer.objective)
+
+    def _slope(self, trial: _Trial) -> float:
+        dual = self._problem.dual
+        return self._line.slope([trial.point.w[rows] for rows in dual.machines])
+
+    def _lower(self, trial: _Trial) -> _Trial:
+        """The same, remembered as the lowest so far."""
+        self._lowest = trial
+        return trial
+
+    def _drop_kernels(self, here: _Trial) -> tuple[_Trial, float, _Trial | None]:
+        """Go to the largest step as long as that lowers the value, each time one kernel fewer.
+
+        Gives the point where the line search begins, the longest step from there, and the trial
+        at its end.
+        """
+        line, rounding = self._line, _rounding(here)
+        while True:
+            falling = np.flatnonzero(line.direction < 0)
+            if not len(falling):
+                return here, 0.0, None
+            ratios = -line.weights[falling] / line.direction[falling]
+            first = falling[np.argmin(ratios)]
+            longest = float(ratios.min())
+            end = self._svm(line.weights_at(longest), here.point.w)
+            # Over a short step the values differ by less than the SVMs are accurate; a slope that
+            # still falls says the same.
+            if end.value >= here.value and self._slope(end) > 0:
+                return here, longest, end
+            here = self._lower(end)
+            line.go_on_from(here.weights)
+            direction = line.direction.copy()
+            direction[first] = 0.0
+            line.turn(_balanced(direction, int(np.argmax(here.weights)), rounding))
+
+    def _line_search(self, here: _Trial, longest: float, end: _Trial) -> _Trial:
+        """The lowest of a few trials; slopes at both ends of the interval say where to try."""
+        first = self._slope(here)
+        low, high = 0.0, longest
+        slope_low, slope_high = first, self._slope(end)
+        best = here
+        for _ in range(_TRIALS):
+            if slope_low >= 0 or slope_high <= 0:
+                break
+            part = np.clip(-slope_low / (slope_high - slope_low), 0.1, 0.9)
+            middle = low + float(part) * (high - low)
+            trial = self._svm(self._line.weights_at(middle), best.point.w)
+            slope = self._slope(trial)
+            if trial.value < best.value:
+                best = self._lower(trial)
+            if abs(slope) <= _FLAT * abs(first):
+                break
+            if slope < 0:
+                low, slope_low = middle, slope
+            else:
+                high, slope_high = middle, slope
+        return best
+
+
+def _descent_direction(here: _Trial) -> FloatArray:
+    """The reduced gradient with respect to the largest weight."""
+    gradient, weights = here.gradient, here.weights
+    largest = int(np.argmax(weights))
+    direction: FloatArray = gradient[largest] - gradient
+    direction[(weights <= 0) & (direction < 0)] = 0.0
+    return _balanced(direction, largest, _rounding(here))
+
+
+def _rounding(here: _Trial) -> float:
+    """What in a difference of derivatives is rounding."""
+    return 1e-14 * float(np.abs(here.gradient).max())
+
+
+def _balanced(direction: FloatArray, largest: int, rounding: float) -> FloatArray:
+    """A direction free of rounding, whose sum the largest weight makes zero."""
+    clean = np.where(np.abs(direction) > rounding, direction, 0.0)
+    clean[largest] = 0.0
+    clean[largest] = -clean.sum()
+    return clean
