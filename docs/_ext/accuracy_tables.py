@@ -11,8 +11,8 @@ from typing import Any
 
 from markdown_tables import table
 
-from tessella.benchmarking._document import NOTHING, score_text, verdicts, with_deviation
-from tessella.benchmarking._report import EMPTY
+from tessella_bench._document import NOTHING, score_text, verdicts, with_deviation
+from tessella_bench._report import EMPTY
 
 Json = dict[str, Any]
 

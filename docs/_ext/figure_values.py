@@ -17,8 +17,8 @@ from typing import Any
 import paper_figure_values
 from figure_rounding import digits, power, span, words
 
-from tessella.benchmarking._overview import in_ranks, in_seconds, overview
-from tessella.benchmarking._statistics import rank
+from tessella_bench._overview import in_ranks, in_seconds, overview
+from tessella_bench._statistics import rank
 
 Json = dict[str, Any]
 Figures = dict[str, str]

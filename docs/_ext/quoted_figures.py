@@ -254,7 +254,7 @@ def _short(text: str) -> str:
 
 
 def _overview(root: Path) -> dict[str, Any] | None:
-    from tessella.benchmarking._overview import overview
+    from tessella_bench._overview import overview
 
     return overview(json.loads((root / REPORT).read_text(encoding="utf-8")))
 
@@ -262,7 +262,7 @@ def _overview(root: Path) -> dict[str, Any] | None:
 def _picture_is_current(root: Path) -> bool:
     from PIL import Image
 
-    from tessella.benchmarking._overview import MARK, fingerprint
+    from tessella_bench._overview import MARK, fingerprint
 
     data, path = _overview(root), root / PICTURE
     if data is None or not path.is_file():
@@ -272,7 +272,7 @@ def _picture_is_current(root: Path) -> bool:
 
 
 def _draw(root: Path) -> None:
-    from tessella.benchmarking._overview import draw_overview
+    from tessella_bench._overview import draw_overview
 
     data = _overview(root)
     if data is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tessella.benchmarking._document import NOTHING
+from tessella_bench._document import NOTHING
 
 ROOT = Path(__file__).parent.parent.parent
 BENCHMARKS = ROOT / "benchmarks"
