@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,6 +87,13 @@ def test_picture_carries_the_fingerprint_of_its_data(report, tmp_path):
     assert fingerprint(overview(other)) != fingerprint(data)
     other = copy.deepcopy(report) | {"date": "another day"}
     assert fingerprint(overview(other)) == fingerprint(data)
+
+
+def test_the_picture_of_the_readme_is_that_of_the_report():
+    reports = Path(__file__).parents[2] / "benchmarks" / "reports"
+    data = overview(json.loads((reports / "report.json").read_text()))
+    with Image.open(reports / "overview.png") as picture:
+        assert picture.text[MARK] == fingerprint(data), "tessella benchmark all --report-only"
 
 
 def test_a_picture_without_common_times(report, tmp_path):
