@@ -18,13 +18,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from tessella import LearnedKernelSVC, LearnedKernelSVR, datasets
-from tessella.benchmarking.figures._problem import CLASSIFICATION, REGRESSION, split_at_median
-from tessella.benchmarking.figures._problem import EPSILON as EPSILON
-from tessella.benchmarking.figures._problem import numerical_rank as numerical_rank
-from tessella.benchmarking.figures._problem import saddle_point as problem_of
-from tessella.benchmarking.figures._problem import solve as solve
 from tessella.kernels import KernelSet
 from tessella.problems import SaddlePoint
+from tessella_bench.figures._problem import CLASSIFICATION, REGRESSION, split_at_median
+from tessella_bench.figures._problem import EPSILON as EPSILON
+from tessella_bench.figures._problem import numerical_rank as numerical_rank
+from tessella_bench.figures._problem import saddle_point as problem_of
+from tessella_bench.figures._problem import solve as solve
 
 FloatArray = NDArray[np.float64]
 

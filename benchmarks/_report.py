@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tessella.benchmarking import _machine
-from tessella.benchmarking._machine import (  # noqa: F401
+from tessella_bench import _machine
+from tessella_bench._machine import (  # noqa: F401
     THREAD_VARIABLES,
     commit,
     is_blas,
     machine,
 )
-from tessella.benchmarking.figures._record import PACKAGES, plain, write_json
+from tessella_bench.figures._record import PACKAGES, plain, write_json
 
 _NOT_SETTINGS = {"output", "fresh"}
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_info
 
 from tessella.backend import effective_threads
-from tessella.benchmarking._machine import is_blas
+from tessella_bench._machine import is_blas
 
 _GEMM_SIDE = 3000
 _STREAM_BYTES = 2**28  # of one array: several times the last-level cache

@@ -18,7 +18,7 @@ from _common import CLASSIFICATION, Dataset
 from _report import Cache, text
 
 from tessella import LearnedKernelSVC, LearnedKernelSVR
-from tessella.benchmarking._machine import THREAD_VARIABLES
+from tessella_bench._machine import THREAD_VARIABLES
 
 LONG = 20.0  # seconds from which on a measurement is made once
 _TIMES = ((LONG, 1), (5.0, 2), (1.0, 3), (0.0, 5))  # repetitions by the seconds of the first

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tessella.benchmarking.figures._style import BLUE, FONTS, GREY
+from tessella_bench.figures._style import BLUE, FONTS, GREY
 
 PAPER_EXPONENTS = (2.4, 2.7)
 

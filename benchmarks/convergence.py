@@ -31,10 +31,10 @@ from _common import (
 )
 from _report import Cache, attempt, text, write_report
 
-from tessella.benchmarking.figures._convergence import summary
-from tessella.benchmarking.figures._convergence_picture import draw_axis
 from tessella.kernels import TessellatedKernels
 from tessella.solvers import SOLVERS, SolverResult, choose_solver
+from tessella_bench.figures._convergence import summary
+from tessella_bench.figures._convergence_picture import draw_axis
 
 GRID_C = (0.1, 1.0, 10.0, 100.0)
 GRID_DELTA = (0.1, 0.5, 2.0)

@@ -18,10 +18,10 @@ from _common import options, say
 from _report import Cache, write_report
 
 from tessella import KernelPathCV, LearnedKernelSVR
-from tessella.benchmarking._trees import xgboost
-from tessella.benchmarking._tuning import SCORING, folds, tube
 from tessella.datasets import load
 from tessella.kernels import TessellatedKernels
+from tessella_bench._trees import xgboost
+from tessella_bench._tuning import SCORING, folds, tube
 
 TASK = "regression"
 # Rows to learn from as the paper prints them; the others are its test rows.

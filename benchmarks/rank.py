@@ -23,9 +23,9 @@ from typing import Any
 from _common import REGRESSION, Dataset, load, options, saddle_point, say
 from _report import text, write_report
 
-from tessella.benchmarking.figures._rank import draw_counts, summarise, svm_by_rank
-from tessella.benchmarking.figures._style import canvas
 from tessella.kernels import TessellatedKernels
+from tessella_bench.figures._rank import draw_counts, summarise, svm_by_rank
+from tessella_bench.figures._style import canvas
 
 
 def main() -> None:

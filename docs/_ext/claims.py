@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmark_tables import number
-from markdown_tables import table
+from benchmark_tables import number, table
 
 Json = dict[str, Any]
 Row = tuple[str, str, str, str]

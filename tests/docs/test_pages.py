@@ -11,8 +11,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import typer
 
 import tessella
+from tessella_bench._command import benchmark
+from tessella_bench.figures import FIGURES
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -46,7 +49,7 @@ def names_in(page: str, pattern: str) -> list[str]:
 
 @pytest.mark.parametrize("page", ["paper-to-code.md", "architecture.md"])
 def test_named_tests_exist(page):
-    named = names_in(page, r"`(tests/[\w/]+\.py::\w+)`")
+    named = names_in(page, r"`((?:bench/)?tests/[\w/]+\.py::\w+)`")
     assert len(named) > 3
     for name in named:
         path, function = name.split("::")
@@ -59,7 +62,7 @@ def test_named_tests_exist(page):
 
 
 def test_named_functions_exist():
-    named = names_in("paper-to-code.md", r"`(tessella(?:\.\w+)+)`")
+    named = names_in("paper-to-code.md", r"`(tessella(?:_bench)?(?:\.\w+)+)`")
     assert len(named) > 30
     for name in named:
         assert resolve(name) is not None, name
@@ -70,10 +73,6 @@ def test_named_commands_exist():
     assert len(named) > 5
     for name in named:
         assert (ROOT / name).is_file(), name
-    typer = pytest.importorskip("typer")
-    from tessella.benchmarking.figures import FIGURES
-    from tessella.cli._benchmark import benchmark
-
     known = typer.main.get_command(benchmark).commands
     tasks = names_in("paper-to-code.md", r"`tessella benchmark (\w+)")
     assert {"classification", "regression", "figures"} <= set(tasks) <= set(known)
@@ -108,7 +107,7 @@ def test_every_row_names_a_test():
     rows = [li for li in text[: text.index("(errata)=")].splitlines() if li.startswith("| ")]
     assert len(rows) > 60
     for row in (r for r in rows if "| what |" not in r):
-        assert "`tests/" in row.rsplit("|", 2)[1], row
+        assert re.search(r"`(?:bench/)?tests/", row.rsplit("|", 2)[1]), row
 
 
 # -------------------------------------------------------------------------------- reference

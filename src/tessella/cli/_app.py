@@ -8,21 +8,19 @@ from typing import Annotated, Any
 import typer
 
 import tessella
-from tessella.cli._benchmark import benchmark
-from tessella.cli._errors import one_line_errors
 from tessella.cli._fit import Task, fit_file
 from tessella.cli._info import show_info
+from tessella.cli._plugins import CommandGroup
 from tessella.cli._predict import predict_file
 from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="Learn the kernel together with the support vector machine, with a certificate.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-app.add_typer(benchmark, name="benchmark")
 
 _DEFAULTS = (LearnedKernelSVC().get_params(), LearnedKernelSVR().get_params())
 
@@ -109,8 +107,7 @@ def fit(
         "n_jobs": jobs,
     }
     params = {name: value for name, value in given.items() if value is not None}
-    with one_line_errors():
-        fit_file(train, target, output, task, params, drop=drop or (), force=force)
+    fit_file(train, target, output, task, params, drop=drop or (), force=force)
 
 
 @app.command()
@@ -124,8 +121,7 @@ def predict(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
 ) -> None:
     """Predict for the rows of a table; columns are found by name."""
-    with one_line_errors():
-        predict_file(model, new, output, force=force)
+    predict_file(model, new, output, force=force)
 
 
 @app.command()
@@ -134,8 +130,7 @@ def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what is inside a model file."""
-    with one_line_errors():
-        show_info(model, as_json=as_json)
+    show_info(model, as_json=as_json)
 
 
 @app.command()
@@ -150,5 +145,4 @@ def demo(
     """Compare with familiar models on two data sets of scikit-learn."""
     from tessella.cli._demo import run_demo  # loads much of scikit-learn, which no other needs
 
-    with one_line_errors():
-        run_demo(output if plot else None)
+    run_demo(output if plot else None)

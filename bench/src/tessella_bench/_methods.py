@@ -1,0 +1,161 @@
+"""The methods of the table, under one interface."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+CLASSIFICATION, REGRESSION = "classification", "regression"
+BOTH = (CLASSIFICATION, REGRESSION)
+
+
+class NotApplicableError(Exception):
+    """A method that is not meant for so many rows, or for this task."""
+
+
+@dataclass
+class Fitted:
+    """What a method made of a training part.
+
+    Attributes
+    ----------
+    model : object
+        Has a method `predict`.
+    params : dict
+        What tuning has chosen.
+    tune_seconds, fit_seconds : float
+        Seconds of the search, and of the last fit on all training rows.
+    gap : float or None
+        Certified relative gap of the last fit, for methods that have one.
+    """
+
+    model: Any
+    params: dict[str, Any] = field(default_factory=dict)
+    tune_seconds: float = 0.0
+    fit_seconds: float = 0.0
+    gap: float | None = None
+
+
+# A function of task, X, y and seed; everything random in it, the folds too, comes from the seed.
+Run = Callable[[str, NDArray[np.float64], NDArray[Any], int], Fitted]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of the table.
+
+    Attributes
+    ----------
+    name : str
+        By which it is asked for.
+    title : str
+        Heading of its column.
+    paper : str or None
+        Its name in the paper's tables.
+    tasks : tuple of str
+        What it can do.
+    needs : str or None
+        A package that has to be installed.
+    place : str
+        ``module:function`` that tunes and fits, with the signature of `Run`.
+    """
+
+    name: str
+    title: str
+    place: str
+    paper: str | None = None
+    tasks: tuple[str, ...] = BOTH
+    needs: str | None = None
+
+    def missing(self) -> str | None:
+        """Why the method cannot be used here; None if it can."""
+        if self.needs is not None and importlib.util.find_spec(self.needs) is None:
+            return f"{self.title} needs the module {self.needs!r}, which is not installed"
+        return None
+
+    def load(self) -> Run:
+        """The function that tunes and fits."""
+        module, _, function = self.place.partition(":")
+        run: Run = getattr(importlib.import_module(module), function)
+        return run
+
+
+_OURS = "tessella_bench._ours"
+_PEERS = "tessella_bench._peers"
+_TREES = "tessella_bench._trees"
+
+_ALL = (
+    Method("tkl", "TKL", f"{_OURS}:tkl", "TKL"),
+    Method("tkl-unit", "TKL (unit)", f"{_OURS}:tkl_unit"),
+    Method("smkl", "SMKL", f"{_OURS}:smkl", "SMKL"),
+    Method("nn", "NNet", f"{_PEERS}:neural_net", "NNet"),
+    Method("rf", "RF", f"{_TREES}:random_forest", "RF"),
+    Method("xgboost", "XGBoost", f"{_TREES}:xgboost", "XGBoost", needs="xgboost"),
+    Method("amkl", "AMKL", f"{_OURS}:amkl", "AMKL"),
+    Method("pwmk", "PWMK", f"{_OURS}:pwmk", "PWMK"),
+    Method("cka", "CKA", f"{_OURS}:cka", "CKA"),
+    Method("mkl", "MKL (ours)", f"{_OURS}:mkl"),
+    Method("svm-rbf", "SVM (RBF)", f"{_PEERS}:svm_rbf"),
+    Method("svm-laplacian", "SVM (Laplacian)", f"{_PEERS}:svm_laplacian"),
+    Method("hist-gb", "HistGB", f"{_TREES}:hist_boosting"),
+    Method("lightgbm", "LightGBM", f"{_TREES}:lightgbm", needs="lightgbm"),
+    Method("catboost", "CatBoost", f"{_TREES}:catboost", needs="catboost"),
+    Method("gp", "GP", f"{_PEERS}:gaussian_process"),
+)
+
+METHODS = {method.name: method for method in _ALL}
+
+
+def methods() -> tuple[Method, ...]:
+    """All methods of the table, those of the paper first.
+
+    Returns
+    -------
+    tuple of Method
+        Whether they can be used here is told by `missing`.
+
+    Examples
+    --------
+    >>> from tessella_bench import methods
+    >>> [method.name for method in methods()][:3]
+    ['tkl', 'tkl-unit', 'smkl']
+    """
+    paper_first = sorted(_ALL, key=lambda method: method.paper is None)
+    return tuple(sorted(paper_first, key=lambda method: not method.name.startswith("tkl")))
+
+
+def find_method(name: str) -> Method:
+    """A method by name, or one of the user's as ``module:function``.
+
+    Parameters
+    ----------
+    name : str
+        As given on the command line.
+
+    Returns
+    -------
+    Method
+        With a function that can be loaded in any process.
+    """
+    if name in METHODS:
+        return METHODS[name]
+    module, colon, function = name.partition(":")
+    if not colon:
+        raise ValueError(
+            f"There is no method {name!r}; known are {', '.join(METHODS)}. A function of your own "
+            "is named as module:function."
+        )
+    try:
+        getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"The method {name!r} cannot be loaded: {error}. Its module has to be importable; "
+            "PYTHONPATH can name its folder."
+        ) from error
+    return Method(name, function, name)
