@@ -217,6 +217,70 @@ class InteriorPoint:
         )
 
 
+class _Factor(ABC):
+    """A factorisation of K + J Jᵀ + T."""
+
+    @abstractmethod
+    def solve(self, rhs: FloatArray) -> FloatArray:
+        """The solution for a vector, or for the columns of a matrix."""
+
+
+class _WholeFactor(_Factor):
+    """One Cholesky factorisation of the whole matrix."""
+
+    def __init__(self, K: FloatArray, T: FloatArray, J: Sensitivities) -> None:
+        gram = J.gram()
+        matrix = K.copy() if gram is None else np.add(gram, K, out=gram)
+        self._factor = _cholesky(matrix, T)
+
+    def solve(self, rhs: FloatArray) -> FloatArray:
+        solution: FloatArray = lapack.dpotrs(self._factor, rhs, lower=1)[0]
+        return solution
+
+
+class _MachineFactors(_Factor):
+    """A Cholesky factorisation for each machine, and J as a border that couples them.
+
+    K is block diagonal, so where J has few columns this is cheaper than the whole by the square of
+    the number of machines.
+    """
+
+    def __init__(
+        self, K: FloatArray, T: FloatArray, columns: FloatArray, dual: DualProblem
+    ) -> None:
+        self._machines = dual.machines
+        self._factors = [
+            _cholesky(np.ascontiguousarray(K[rows, rows]), T[rows]) for rows in self._machines
+        ]
+        self._columns = columns
+        self._solved = self._solve_machines(columns)
+        border = columns.T @ self._solved
+        self._border = _cholesky(border, np.ones(len(border)))
+
+    def _solve_machines(self, rhs: FloatArray) -> FloatArray:
+        parts = zip(self._factors, self._machines, strict=True)
+        return np.concatenate(
+            [lapack.dpotrs(factor, rhs[rows], lower=1)[0] for factor, rows in parts]
+        )
+
+    def solve(self, rhs: FloatArray) -> FloatArray:
+        alone = self._solve_machines(rhs)
+        coupling = lapack.dpotrs(self._border, self._columns.T @ alone, lower=1)[0]
+        solution: FloatArray = alone - self._solved @ coupling
+        return solution
+
+
+def _cholesky(matrix: FloatArray, diagonal: FloatArray) -> FloatArray:
+    """The factor of a symmetric matrix plus a diagonal, in the memory of the matrix."""
+    matrix.flat[:: len(matrix) + 1] += diagonal
+    # Symmetric, so its transpose is the column-major matrix that LAPACK works on in place.
+    factor, failed = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("the Newton equations are singular")
+    found: FloatArray = factor
+    return found
+
+
 class _NewtonSystem:
     """The Newton equations at one iterate, factorised.
 
@@ -249,13 +313,11 @@ class _NewtonSystem:
         # A sample without halves (weight zero) cannot move: an immense T says so.
         fixed = 1e12 * float(np.abs(np.diag(self._K)).max() + 1.0 / softness.max())
         self._T = 1.0 / np.maximum(softness, 1.0 / fixed)
-        gram = self._J.gram()
-        matrix = self._K.copy() if gram is None else np.add(gram, self._K, out=gram)
-        matrix.flat[:: len(matrix) + 1] += self._T
-        # Symmetric, so its transpose is the column-major matrix that LAPACK works on in place.
-        self._factor, failed = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
-        if failed:
-            raise np.linalg.LinAlgError("the Newton equations are singular")
+        columns = self._J.columns() if len(self._dual.starts) > 1 else None
+        if columns is not None and columns.shape[1] < len(self._T) // 2:
+            self._factor: _Factor = _MachineFactors(self._K, self._T, columns, self._dual)
+        else:
+            self._factor = _WholeFactor(self._K, self._T, self._J)
 
     def _border(self) -> None:
         """The equations for the changes of ν and ξ, once those of w are eliminated."""
@@ -272,10 +334,10 @@ class _NewtonSystem:
 
     def _solve(self, rhs: FloatArray) -> FloatArray:
         """For a vector, or for the columns of a matrix."""
-        solution: FloatArray = lapack.dpotrs(self._factor, rhs, lower=1)[0]
+        solution = self._factor.solve(rhs)
         for _ in range(self._refinements):
             product = np.apply_along_axis(self._times, 0, solution)
-            solution = solution + lapack.dpotrs(self._factor, rhs - product, lower=1)[0]
+            solution = solution + self._factor.solve(rhs - product)
         return solution
 
     def _times(self, v: FloatArray) -> FloatArray:
