@@ -345,13 +345,13 @@ def test_bad_input():
         solve_dual(np.eye(2), dual, tol=-1)
     with pytest.raises(ValueError, match="w has shape"):
         solve_dual(np.eye(2), dual, w0=np.zeros(3))
-    with pytest.raises(ValueError, match="labels must be"):
+    with pytest.raises(ValueError, match="Labels must be"):
         DualProblem.classification([0, 1], 1.0)
     with pytest.raises(ValueError, match="C must be finite"):
         DualProblem.regression([0.0, 1.0], -1.0, 0.1)
-    with pytest.raises(ValueError, match="must be >= 0"):
+    with pytest.raises(ValueError, match="epsilon must not be negative"):
         DualProblem.regression([0.0, 1.0], 1.0, -0.1)
-    with pytest.raises(ValueError, match="linear holds a NaN"):
+    with pytest.raises(ValueError, match="target contains a NaN"):
         DualProblem.regression([np.nan, 1.0], 1.0, 0.1)
     with pytest.raises(ValueError, match="at least one sample"):
         DualProblem.regression([], 1.0, 0.1)

@@ -131,6 +131,8 @@ def solve_dual(
     >>> answer.w.round(6).tolist()
     [0.0, -0.5, 0.5, 0.0]
     """
+    if not problem.is_boxed:
+        raise ValueError("The loss has curvature or no bounds; solve_dual supports neither.")
     if len(problem.starts) > 1:
         raise ValueError(f"One kernel matrix for {len(problem.starts)} machines: solve each.")
     if isinstance(K, KernelOnDemand):
