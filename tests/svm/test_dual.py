@@ -335,17 +335,17 @@ def test_another_thread_runs_during_the_pair_steps():
             signal.raise_signal(signal.SIGINT)
 
     thread = threading.Thread(target=take_turns)
-    thread.start()
     interval = sys.getswitchinterval()
     sys.setswitchinterval(3600.0)
     try:
+        thread.start()
         begin.set()
         one_call = DualSettings(min_pair_steps=10**12)
         answer = solve_dual(K, dual, tol=0.0, max_iter=20_000_000, settings=one_call)
-        over.set()
+        during = len(turns)
     finally:
+        over.set()
         sys.setswitchinterval(interval)
-    during = len(turns)
     thread.join()
     assert during == 100
     assert answer.status is DualStatus.INTERRUPTED
