@@ -83,18 +83,14 @@ def test_per_sample_weights(task):
     problem = make_problem(task, m=60)
     dual = problem.dual
     factor = np.random.default_rng(0).integers(0, 4, 60)
-    weighted = DualProblem(dual.linear, dual.epsilon, dual.lower * factor, dual.upper * factor)
+    weighted = dual.restrict(np.arange(dual.size), factor)
     result = joint(SaddlePoint(problem.kernels, weighted), tol=1e-7)
     assert result.status is SolverStatus.OPTIMAL
     assert not result.w[factor == 0].any()
     kept = factor > 0
     part = SaddlePoint(
         TessellatedKernels(1, 0.3).bind(problem.kernels._X[kept]),
-        DualProblem(
-            *(a[kept] for a in (weighted.linear, weighted.epsilon)),
-            weighted.lower[kept],
-            weighted.upper[kept],
-        ),
+        weighted.restrict(np.flatnonzero(kept)),
     )
     assert result.value == pytest.approx(joint(part, tol=1e-7).value, rel=1e-6)
 
@@ -122,9 +118,7 @@ def test_wide_tube_keeps_the_identity():
 def test_duplicate_rows(task):
     problem = make_problem(task, m=30)
     X = np.repeat(problem.kernels._X, 3, axis=0)
-    dual = DualProblem(
-        *(np.repeat(getattr(problem.dual, a), 3) for a in ("linear", "epsilon", "lower", "upper"))
-    )
+    dual = problem.dual.restrict(np.repeat(np.arange(30), 3))
     result = joint(SaddlePoint(TessellatedKernels(1, 0.3).bind(X), dual), tol=1e-6)
     assert result.status is SolverStatus.OPTIMAL
 

@@ -52,7 +52,7 @@ def test_per_sample_weights(task):
     problem = make_problem(task, m=20)
     dual = problem.dual
     factor = np.random.default_rng(0).integers(0, 4, 20)
-    weighted = DualProblem(dual.linear, dual.epsilon, dual.lower * factor, dual.upper * factor)
+    weighted = dual.restrict(np.arange(dual.size), factor)
     result = sdp(SaddlePoint(problem.kernels, weighted), tol=1e-5)
     assert result.status is SolverStatus.OPTIMAL
     assert result.value == pytest.approx(kernel_learning(problem.kernels, weighted)[0], rel=1e-5)

@@ -1,4 +1,4 @@
-"""The interior point method that takes over where pair steps creep."""
+"""The interior point method that takes over where other steps make slow progress."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 from reference.programs import svm_primal_value
 
-from tessella.svm import DualProblem, DualStatus, _dual, relative_gap, solve_dual
-from tessella.svm._interior import interior_point
+from tessella.backend import KernelOnDemand
+from tessella.kernels import TessellatedKernels
+from tessella.svm import (
+    DualProblem,
+    DualSettings,
+    DualStatus,
+    interior_point,
+    relative_gap,
+    solve_dual,
+)
 
 
 def nearly_linear(m=300, rank=12, seed=0):
@@ -41,30 +49,45 @@ def test_value_for_any_size_of_the_box(make_dual, C, warm):
     assert attained == pytest.approx(svm_primal_value(K, dual), rel=2e-5)
 
 
-def test_creeping_solves_are_rescued(make_dual, monkeypatch):
+WITHOUT = DualSettings(max_interior_point_runs=0)
+
+
+def test_interior_point_method_takes_over_a_slow_solve(make_dual):
     K, dual = nearly_linear()[0], make_dual(1e5)
-    rescued = solve_dual(K, dual, tol=1e-5)
-    assert rescued.status is DualStatus.OPTIMAL
-    monkeypatch.setattr(_dual, "_MAX_RESCUES", 0)
-    left_alone = solve_dual(K, dual, tol=1e-5, max_iter=rescued.n_iter)
-    assert rescued.gap <= 1e-5 < left_alone.gap
-    assert rescued.objective > left_alone.objective
+    helped = solve_dual(K, dual, tol=1e-5)
+    assert helped.status is DualStatus.OPTIMAL
+    alone = solve_dual(K, dual, tol=1e-5, max_iter=helped.n_iter, settings=WITHOUT)
+    assert helped.gap <= 1e-5 < alone.gap
+    assert helped.objective > alone.objective
 
 
-def test_easy_solves_are_left_alone(make_dual, monkeypatch):
-    def never(*args):
-        raise AssertionError("called")
+def test_interior_point_method_leaves_an_easy_solve_alone(make_dual):
+    K, dual = nearly_linear()[0] + np.eye(300), make_dual(1.0)
+    usual, alone = solve_dual(K, dual), solve_dual(K, dual, settings=WITHOUT)
+    assert usual.gap <= 1e-6
+    assert (usual.n_iter, usual.n_newton) == (alone.n_iter, alone.n_newton)
+    assert (usual.w == alone.w).all()
 
-    monkeypatch.setattr(_dual, "interior_point", never)
-    K = nearly_linear()[0] + np.eye(300)
-    assert solve_dual(K, make_dual(1.0), tol=1e-6).gap <= 1e-6
 
-
-def test_single_precision_and_rows_on_demand(make_dual):
+def test_single_precision(make_dual):
     K, dual = nearly_linear()[0], make_dual(1e4)
     single = solve_dual(K.astype(np.float32), dual, tol=1e-3)
     double = solve_dual(K, dual, tol=1e-3)
     assert relative_gap(double.primal, single.objective) < 5e-3
+
+
+def test_rows_on_demand(make_dual):
+    """The method runs at once, on a matrix that it has to ask for."""
+    at_once = DualSettings(interior_point_share=0.0)
+    kernels = TessellatedKernels().bind(np.random.default_rng(2).random((300, 2)))
+    P, K, dual = np.eye(kernels.n_params), KernelOnDemand(), make_dual(100.0)
+    K.hold(kernels.product_form(P))
+    by_rows = solve_dual(K, dual, settings=at_once)
+    whole = solve_dual(kernels.gram(P), dual, settings=WITHOUT)
+    assert by_rows.status is DualStatus.OPTIMAL
+    assert by_rows.objective == pytest.approx(whole.objective, rel=1e-5)
+    assert by_rows.n_newton > 0
+    assert by_rows.n_iter < whole.n_iter
 
 
 def test_deadline_in_the_past_takes_one_step_at_most(make_dual):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -140,7 +140,7 @@ class ProximalRun(Run):
         self, K: NDArray[Any], linear: FloatArray, w0: FloatArray, tol: float
     ) -> FloatArray:
         """Dual vector of the SVM with another linear term; counts and stops like :meth:`svm`."""
-        dual = replace(self.problem.dual, linear=linear)
+        dual = self.problem.dual.with_linear(linear)
         answer, stopped = self._solve_machines(K, dual, w0, tol)
         if stopped is not None:
             raise StopRun(stopped)

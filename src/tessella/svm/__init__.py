@@ -1,27 +1,41 @@
-"""The dual of the support vector machine: problem, compiled solver, answer."""
+"""Kernel machines for a given kernel matrix: losses, the dual problem and its solver.
 
-from tessella.svm._dual import DualSolution, DualStatus, relative_gap, solve_dual
+The interior point iteration lives here too. It serves the machines alone and, with a parameter of
+a cone, all solvers that learn a kernel.
+"""
+
+from tessella.svm._dual import solve_dual
 from tessella.svm._halves import Halves
+from tessella.svm._interior import interior_point
 from tessella.svm._interior_point import (
     CentralPathProblem,
     CentralPathState,
     InteriorPoint,
     Linearisation,
 )
-from tessella.svm._loss import best_intercept, best_intercepts
-from tessella.svm._problem import DualProblem
+from tessella.svm._loss import HingeLoss, Loss, PiecewiseLinearLoss, TubeLoss
+from tessella.svm._problem import DualProblem, best_intercept, best_intercepts
+from tessella.svm._settings import CostModel, DualSettings
+from tessella.svm._solution import DualSolution, DualStatus, relative_gap
 
 __all__ = [
     "CentralPathProblem",
     "CentralPathState",
+    "CostModel",
     "DualProblem",
+    "DualSettings",
     "DualSolution",
     "DualStatus",
     "Halves",
+    "HingeLoss",
     "InteriorPoint",
     "Linearisation",
+    "Loss",
+    "PiecewiseLinearLoss",
+    "TubeLoss",
     "best_intercept",
     "best_intercepts",
+    "interior_point",
     "relative_gap",
     "solve_dual",
 ]

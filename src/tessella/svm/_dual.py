@@ -1,10 +1,9 @@
-"""Python face of the compiled dual solver."""
+"""The solver of the dual problem: compiled pair steps, Newton steps and interior point steps."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -12,65 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from tessella import _core
 from tessella.backend import KernelOnDemand, effective_threads, limit_blas
-from tessella.svm._interior import STEPS, interior_point
-from tessella.svm._newton import MAX_FREE, newton_step
+from tessella.svm._interior import interior_point
+from tessella.svm._newton import newton_step
 from tessella.svm._problem import DualProblem
+from tessella.svm._schedule import Effort, Progress, Schedule
+from tessella.svm._settings import DualSettings
+from tessella.svm._solution import DualSolution, DualStatus
 
 FloatArray = NDArray[np.float64]
-
-
-class DualStatus(Enum):
-    """How a run of :func:`solve_dual` ended."""
-
-    OPTIMAL = 0
-    MAX_ITER = 1
-    TIME_LIMIT = 2
-    INTERRUPTED = 3
-    PRECISION = 4
-
-
-@dataclass(frozen=True)
-class DualSolution:
-    """Answer of :func:`solve_dual`.
-
-    Attributes
-    ----------
-    w : ndarray of shape (m,)
-        Feasible dual vector, whatever the status.
-    gradient : ndarray of shape (m,)
-        ``linear - K @ w``: the residual of each sample before the intercept.
-    intercept : float
-        Offset b minimising the primal for this w.
-    objective, primal : float
-        Dual and primal values; the optimum lies between them.
-    violation : float
-        Largest violation of the optimality conditions (0 at the optimum).
-    n_iter, n_newton : int
-        Pair steps and Newton steps taken.
-    status : DualStatus
-        Why the solver stopped.
-    """
-
-    w: FloatArray
-    gradient: FloatArray
-    intercept: float
-    objective: float
-    primal: float
-    violation: float
-    n_iter: int
-    n_newton: int
-    status: DualStatus
-
-    @property
-    def gap(self) -> float:
-        """Primal minus dual value, relative to the primal."""
-        return relative_gap(self.primal, self.objective)
-
-
-def relative_gap(upper: float, lower: float) -> float:
-    """``(upper - lower) / |upper|``; 0 when the two agree, whatever their size."""
-    difference = max(0.0, upper - lower)
-    return difference / max(abs(upper), np.finfo(float).tiny) if difference else 0.0
 
 
 def solve_dual(
@@ -82,44 +30,57 @@ def solve_dual(
     max_iter: int = -1,
     time_limit: float | None = None,
     n_jobs: int | None = None,
+    settings: DualSettings | None = None,
 ) -> DualSolution:
-    """Solve the SVM dual for a kernel matrix.
+    """Solve the dual problem of a support vector machine for a given kernel matrix.
 
-    Sequential minimal optimisation with second-order choice of the working pair, compiled and
-    free of the GIL, alternating with Newton steps on the free samples once pair steps alone have
-    cost as much as one. Where both creep (C large, K of low rank: nearly a linear program) an
-    interior point method takes over for a while, up to 4,000 samples. Stops when the primal-dual
-    gap, computed on a gradient free of accumulated rounding, is at most `tol` times the primal
-    value; on `max_iter`; on `time_limit`; on Ctrl-C (status ``INTERRUPTED``, no exception); or
-    when no step can change w in double precision (``PRECISION``).
+    The method is sequential minimal optimisation with second-order choice of the working pair.
+    It is compiled and releases the global interpreter lock. Newton steps on the free samples
+    alternate with the pair steps once these have taken as long as one Newton step. Where both
+    make slow progress (a large `C` and a kernel matrix of low rank, which is nearly a linear
+    program), an interior point method takes over for a while, for up to 4,000 samples.
+
+    The solver stops when the gap between the primal and the dual value, computed with a gradient
+    that is free of accumulated rounding, is at most `tol` times the primal value. It also stops
+    at `max_iter`, at `time_limit`, on Ctrl-C (with the status ``INTERRUPTED`` and without an
+    exception), and when no step can change w in double precision (``PRECISION``).
 
     Parameters
     ----------
     K : ndarray of shape (m, m), float32 or float64, or KernelOnDemand
-        Symmetric positive semidefinite, C-contiguous; or one whose rows are computed as they are
-        needed. Accumulation is float64 in all cases.
+        Symmetric positive semidefinite kernel matrix, or an object that computes its rows when
+        they are needed. A matrix that is not C-contiguous is copied unless its transpose is.
+        Sums are accumulated in float64 in all cases.
     problem : DualProblem
-        Labels or targets, box and tube.
+        A single machine with a piecewise linear loss, such as the hinge loss or the
+        ε-insensitive loss. A loss with curvature or without bounds raises a ValueError.
     w0 : array-like of shape (m,), optional
-        Warm start; made feasible first. Zero by default.
-    tol : float
-        Relative duality gap.
-    max_iter : int
-        Limit on pair steps; negative for none.
+        Dual vector to start from. It is made feasible first. By default the solver starts from
+        zero.
+    tol : float, default=1e-6
+        Largest gap between the primal and the dual value, relative to the primal value.
+    max_iter : int, default=-1
+        Largest number of pair steps. A negative number means that there is no limit.
     time_limit : float, optional
-        Seconds.
+        Largest duration in seconds. By default there is no limit.
     n_jobs : int, optional
-        Threads for the products with K; see :func:`tessella.backend.effective_threads`.
+        Number of threads for products with the kernel matrix. See
+        :func:`tessella.backend.effective_threads`.
+    settings : DualSettings, optional
+        Tuned constants of the solver. The defaults are meant for every problem.
 
     Returns
     -------
     DualSolution
+        The dual vector with its bounds of the optimum and the reason why the solver stopped.
 
     Notes
     -----
-    A pair step reads 3m entries of K and costs about 12m flops; a Newton step f³/3 flops for f
-    free samples. The solver holds O(m + f²) numbers beyond K, with f at most 8000. Of a
-    KernelOnDemand only the rows of samples that ever move are computed.
+    A pair step reads 3m entries of the kernel matrix and takes about 12m operations. A Newton
+    step takes f³/3 operations for f free samples, where f is at most 8,000. Beyond the kernel
+    matrix the solver holds O(m + f²) numbers, and during the interior point method O(m²). Of a
+    KernelOnDemand only the rows of samples that change are computed, except that the interior
+    point method computes all of them.
 
     Examples
     --------
@@ -131,13 +92,8 @@ def solve_dual(
     >>> answer.w.round(6).tolist()
     [0.0, -0.5, 0.5, 0.0]
     """
-    if len(problem.starts) > 1:
-        raise ValueError(f"One kernel matrix for {len(problem.starts)} machines: solve each.")
-    if isinstance(K, KernelOnDemand):
-        if len(K) != problem.size:
-            raise ValueError(f"K has {len(K)} rows, expected {problem.size}.")
-    else:
-        K = _checked_kernel(K, problem.size)
+    _check_problem(problem)
+    K = _checked_kernel(K, problem.size)
     if not tol >= 0:
         raise ValueError(f"tol={tol!r} must not be negative.")
     w = np.zeros(problem.size) if w0 is None else problem.feasible(w0)
@@ -147,13 +103,7 @@ def solve_dual(
         deadline=None if time_limit is None else time.monotonic() + time_limit,
         threads=effective_threads(n_jobs),
     )
-    return _Alternation(K, problem, w, limits).run()
-
-
-_IDLE_ROUNDS = 20
-_MAX_INTERIOR = 4000  # samples up to which the interior point method is affordable: 10 s
-_MAX_RESCUES = 3
-_LEAST_BUDGET = 200  # pair steps between two looks at the whole
+    return _DualSolver(K, problem, w, limits, settings or DualSettings()).run()
 
 
 @dataclass(frozen=True)
@@ -164,8 +114,8 @@ class _Limits:
     threads: int
 
 
-class _Alternation:
-    """Pair steps and Newton steps in turn, each given about the same time."""
+class _DualSolver:
+    """Pair steps, Newton steps and the interior point method on one point w."""
 
     def __init__(
         self,
@@ -173,134 +123,133 @@ class _Alternation:
         problem: DualProblem,
         w: FloatArray,
         limits: _Limits,
+        settings: DualSettings,
     ) -> None:
         self._K = K
         self._problem = problem
         self._w = w
         self._gradient = np.empty(problem.size)
         self._limits = limits
-        self._n_iter = self._n_newton = 0
-        self._rescues = 0
-        self._paid_for = (0, 0)  # pair and Newton steps up to the last rescue
+        self._settings = settings
+        self._effort = Effort()
+        self._progress = Progress()
 
     def run(self) -> DualSolution:
         try:
             return self._alternate()
         except KeyboardInterrupt:
-            # Python was in charge when the signal came: measure where we are and say so.
+            # The signal came outside of the compiled code: measure the current point.
             return replace(self._pair_steps(0), status=DualStatus.INTERRUPTED)
 
     def _alternate(self) -> DualSolution:
-        # `worth` is what a Newton step may cost, in units of the pair steps before it. A warm start
-        # mostly has its support and gets one early; a cold one has to find it first.
-        warm = bool(self._w.any())
-        budget = max(_LEAST_BUDGET, self._newton_cost() // 8 if warm else self._problem.size)
-        spent, worth, resumed = 0, 10.0 if warm else 1.0, False
-        newton_works = True
-        gap, value, idle = np.inf, -np.inf, 0
+        schedule = self._first_schedule()
         while True:
-            before = self._n_iter
-            pairs = self._pair_steps(budget if newton_works else -1, resumed)
-            spent += self._n_iter - before
-            risen = pairs.objective > value + 1e-14 * abs(pairs.objective)
-            idle = 0 if risen or pairs.gap < 0.9 * gap else idle + 1
-            gap, value = min(gap, pairs.gap), max(value, pairs.objective)
-            if idle >= _IDLE_ROUNDS:
-                newton_works = False  # at the rounding floor, which pair steps alone can tell
-            over_limit = 0 <= self._limits.max_iter <= self._n_iter
-            if pairs.status is DualStatus.PRECISION and newton_works:
-                newton_works = False  # one Newton step may still help; then it is final
-            elif over_limit:
-                return self._pair_steps(0)  # the same point, its gradient computed afresh
-            elif pairs.status is not DualStatus.MAX_ITER:
-                return pairs
-            if self._is_creeping():
-                self._rescue()
-                spent, budget, resumed = 0, _LEAST_BUDGET, False
+            solution = self._round(schedule)
+            at_floor = solution.status is DualStatus.PRECISION
+            last_attempt = at_floor and schedule.newton_enabled
+            if last_attempt:
+                schedule.give_up_newton()  # after one more Newton step, which may still help
+            elif self._limit_reached():
+                return self._pair_steps(0)  # the same point, with a gradient computed afresh
+            elif solution.status is not DualStatus.MAX_ITER:
+                return solution
+            if self._effort.interior_point_pays(self._problem.size, self._settings):
+                self._run_interior_point()
+                schedule.after_interior_point()
                 continue
-            cost = self._newton_cost()
-            if newton_works and cost > worth * spent:
-                budget, resumed = max(_LEAST_BUDGET, int(cost / worth) - spent), True
-                continue
-            resumed = False
-            moved = None
-            if newton_works or pairs.status is DualStatus.PRECISION:
-                moved = self._newton_step()
-            if moved is None:
-                if pairs.status is DualStatus.PRECISION:
-                    return pairs
-                budget *= 4  # the support is not settled yet
+            newton_cost = self._newton_cost()
+            if schedule.newton_enabled and not schedule.newton_is_due(newton_cost):
+                schedule.wait_for_newton(newton_cost)
+            elif (schedule.newton_enabled or last_attempt) and self._take_newton_step():
+                schedule.after_newton_step(newton_cost)
+            elif last_attempt:
+                return solution
             else:
-                self._w = self._problem.feasible(moved)
-                self._n_newton += 1
-                budget, spent, worth = cost, 0, 1.0
+                schedule.after_failed_newton_step()
 
-    def _newton_step(self) -> FloatArray | None:
+    def _first_schedule(self) -> Schedule:
+        if self._w.any():
+            return Schedule.warm_start(self._settings, self._newton_cost())
+        return Schedule.cold_start(self._settings, self._problem.size)
+
+    def _round(self, schedule: Schedule) -> DualSolution:
+        """Take the pair steps of one round and tell the schedule what they have achieved."""
+        before = self._effort.pair_steps
+        solution = self._pair_steps(schedule.pair_step_limit, schedule.gradient_is_current)
+        self._progress.update(solution, self._settings)
+        schedule.after_pair_steps(self._effort.pair_steps - before, self._progress)
+        return solution
+
+    def _limit_reached(self) -> bool:
+        return 0 <= self._limits.max_iter <= self._effort.pair_steps
+
+    def _newton_cost(self) -> int:
+        """Return the number of pair steps that take about as long as one Newton step."""
+        settings, costs = self._settings, self._settings.costs
+        free = min(int(self._problem.free(self._w).sum()), settings.max_free)
+        ratio = costs.newton_step(free) / costs.pair_step(self._problem.size)
+        return max(settings.min_pair_steps, int(ratio))
+
+    def _take_newton_step(self) -> bool:
+        """Move to a better point on the free samples; return whether there was one."""
         free = np.flatnonzero(self._problem.free(self._w))
-        K, threads = self._K, self._limits.threads
-        if not 2 <= len(free) <= MAX_FREE:
-            return None
-        if isinstance(K, KernelOnDemand):
-            block = K.block(free, threads)
-        else:
-            block = K[np.ix_(free, free)].astype(np.float64, copy=False)
-        with limit_blas(threads, len(free)):
-            return newton_step(block, free, self._problem, self._w, self._gradient, K.dtype)
-
-    def _is_creeping(self) -> bool:
-        """Whether an interior point method would have been done by now."""
-        m = self._problem.size
-        if self._rescues == _MAX_RESCUES or m > _MAX_INTERIOR:
+        if not 2 <= len(free) <= self._settings.max_free:
             return False
-        price = STEPS * (1e-8 * m**2 + 2e-11 * m**3)
-        steps, newton_steps = self._n_iter - self._paid_for[0], self._n_newton - self._paid_for[1]
-        paid = steps * _pair_seconds(m) + newton_steps * _newton_seconds(m // 4)
-        return paid > 0.5 * price
+        K_free, storage = self._block(free), self._K.dtype
+        with limit_blas(self._limits.threads, len(free)):
+            moved = newton_step(
+                K_free, free, self._problem, self._w, self._gradient, storage, self._settings
+            )
+        if moved is None:
+            return False
+        self._w = self._problem.feasible(moved)
+        self._effort.newton_steps += 1
+        return True
 
-    def _rescue(self) -> None:
-        """Leave a nearly linear program to the interior point method; pair steps finish it."""
-        self._rescues += 1
-        K, threads, m = self._K, self._limits.threads, self._problem.size
-        if isinstance(K, KernelOnDemand):
-            matrix = K.block(np.arange(m), threads)
-        else:
-            matrix = K.astype(np.float64, copy=False)
-        with limit_blas(threads, m):
-            exactness = max(1e-9, 0.1**self._rescues * self._limits.tol)
+    def _run_interior_point(self) -> None:
+        """Move to the point that the interior point method finds; pair steps finish from there."""
+        settings, m = self._settings, self._problem.size
+        run = self._effort.interior_point_runs + 1
+        tol = settings.interior_point_tol**run * self._limits.tol
+        tol = max(settings.min_interior_point_tol, tol)
+        matrix = self._block(None)
+        with limit_blas(self._limits.threads, m):
             found, n_steps = interior_point(
-                matrix, self._problem, self._w, exactness, self._limits.deadline
+                matrix, self._problem, self._w, tol, self._limits.deadline
             )
         if found is not None:
             self._w = self._problem.feasible(found)
-        self._n_newton += n_steps
-        self._paid_for = (self._n_iter, self._n_newton)
+        self._effort.add_interior_point_run(n_steps)
 
-    def _newton_cost(self) -> int:
-        """Pair steps that take about as long as one Newton step."""
-        m = self._problem.size
-        f = min(int(self._problem.free(self._w).sum()), MAX_FREE)
-        return max(_LEAST_BUDGET, int(_newton_seconds(f) / _pair_seconds(m)))
+    def _block(self, rows: NDArray[np.intp] | None) -> FloatArray:
+        """Return the float64 kernel matrix of some samples, or of all for None."""
+        if isinstance(self._K, KernelOnDemand):
+            everything = np.arange(self._problem.size)
+            return self._K.block(everything if rows is None else rows, self._limits.threads)
+        block = self._K if rows is None else self._K[np.ix_(rows, rows)]
+        return block.astype(np.float64, copy=False)
 
-    def _pair_steps(self, budget: int, resumed: bool = False) -> DualSolution:
-        limits, p = self._limits, self._problem
-        left = limits.max_iter - self._n_iter if limits.max_iter >= 0 else -1
-        counts = [count for count in (budget, left) if count >= 0]
+    def _pair_steps(self, at_most: int, gradient_is_current: bool = False) -> DualSolution:
+        """Take pair steps in compiled code; a negative number means no limit."""
+        limits, problem, effort = self._limits, self._problem, self._effort
+        left = limits.max_iter - effort.pair_steps if limits.max_iter >= 0 else -1
+        counts = [count for count in (at_most, left) if count >= 0]
         until = limits.deadline
-        code, n_iter, intercept, objective, primal, violation = _core.solve_dual(
+        code, n_steps, intercept, objective, primal, violation = _core.solve_dual(
             self._K.native if isinstance(self._K, KernelOnDemand) else self._K,
-            p.linear,
-            p.epsilon,
-            p.lower,
-            p.upper,
+            problem.linear,
+            problem.epsilon,
+            problem.lower,
+            problem.upper,
             self._w,
             self._gradient,
             limits.tol,
-            resumed,
+            gradient_is_current,
             min(counts) if counts else -1,
             -1.0 if until is None else max(0.0, until - time.monotonic()),
             limits.threads,
         )
-        self._n_iter += n_iter
+        effort.pair_steps += n_steps
         return DualSolution(
             w=self._w,
             gradient=self._gradient,
@@ -308,28 +257,37 @@ class _Alternation:
             objective=objective,
             primal=primal,
             violation=violation,
-            n_iter=self._n_iter,
-            n_newton=self._n_newton,
+            n_iter=effort.pair_steps,
+            n_newton=effort.newton_steps,
             status=DualStatus(code),
         )
 
 
-def _newton_seconds(free: int) -> float:
-    return 5e-4 + 1e-8 * free**2 + 2e-11 * free**3
+def _check_problem(problem: DualProblem) -> None:
+    if len(problem.losses) > 1:
+        raise ValueError(
+            f"The problem has {len(problem.losses)} machines and one kernel matrix was given. "
+            "Solve each machine of problem.each with its own matrix."
+        )
+    if not problem.is_boxed:
+        raise ValueError(
+            f"solve_dual supports losses with finite bounds and without curvature, such as "
+            f"HingeLoss and TubeLoss; got {type(problem.losses[0]).__name__}."
+        )
 
 
-def _pair_seconds(size: int) -> float:
-    return 1e-7 + 1e-9 * size
-
-
-def _checked_kernel(K: NDArray[Any], size: int) -> NDArray[Any]:
+def _checked_kernel(K: NDArray[Any] | KernelOnDemand, size: int) -> NDArray[Any] | KernelOnDemand:
+    if isinstance(K, KernelOnDemand):
+        if len(K) != size:
+            raise ValueError(f"K has {len(K)} rows, expected {size}.")
+        return K
     if K.shape != (size, size):
         raise ValueError(f"K has shape {K.shape}, expected ({size}, {size}).")
     if K.dtype not in (np.float32, np.float64):
         raise TypeError(f"K must be float32 or float64, not {K.dtype}.")
     if not K.flags.c_contiguous:
-        # K is symmetric, so the transpose of a Fortran-ordered one is the same matrix for free.
+        # K is symmetric, so the transpose of a Fortran-ordered K is the same matrix for free.
         K = K.T if K.flags.f_contiguous else np.ascontiguousarray(K)
     if not np.isfinite(K.diagonal()).all():
-        raise ValueError("K holds a NaN or an infinity on its diagonal.")
+        raise ValueError("K contains a NaN or an infinity on its diagonal.")
     return K

@@ -1,4 +1,4 @@
-"""A dual vector as the difference of nonnegative parts, as interior point methods want it."""
+"""A dual vector as the difference of two nonnegative vectors, for interior point methods."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Halves:
-    """The nonnegative halves α of a dual vector of f samples: w = Σ sign·α.
+    """The nonnegative parts of a dual vector, which interior point methods use as variables.
+
+    A dual variable with bounds on both sides of zero is the difference of two nonnegative
+    variables, and one with a single sign has one of them. The dual vector w of f samples is
+    then the sum of ``sign * alpha`` over the parts alpha of each sample.
 
     Attributes
     ----------
     sample : ndarray of int of shape (N,)
-        Sample that each half belongs to.
+        Number of the sample that each part belongs to.
     sign : ndarray of shape (N,)
-        +1 or -1: its part in w.
+        Sign of each part in the dual vector, +1 or -1.
     cost : ndarray of shape (N,)
-        Its coefficient in the dual objective.
+        Coefficient of each part in the dual objective.
     upper : ndarray of shape (N,)
-        Its upper bound; the lower one is zero.
+        Upper bound of each part. The lower bound is zero.
     size : int
         Number of samples f.
     """
@@ -39,7 +43,15 @@ class Halves:
 
     @classmethod
     def of(cls, dual: DualProblem) -> Halves:
-        """Those of a dual problem whose bound is not zero."""
+        """Return the parts of a dual problem, without those that can only be zero.
+
+        The losses of the problem must have finite bounds and no curvature.
+        """
+        if not dual.is_boxed:
+            names = ", ".join(sorted({type(loss).__name__ for loss in dual.losses}))
+            raise ValueError(
+                f"Halves supports losses with finite bounds and without curvature; got {names}."
+            )
         up, down = np.flatnonzero(dual.upper > 0), np.flatnonzero(dual.lower < 0)
         sample = np.concatenate([up, down])
         sign = np.concatenate([np.ones(len(up)), -np.ones(len(down))])
@@ -52,19 +64,28 @@ class Halves:
         )
 
     def total(self, values: FloatArray) -> FloatArray:
-        """Sum of the values of each sample's halves."""
+        """Return the sum of `values` over the parts of each sample."""
         sums = np.bincount(self.sample, weights=values, minlength=self.size)
         return sums.astype(np.float64, copy=False)
 
     def join(self, alpha: FloatArray) -> FloatArray:
-        """The dual vector w."""
+        """Return the dual vector whose parts are `alpha`."""
         return self.total(self.sign * alpha)
 
     def settled(self, alpha: FloatArray, zl: FloatArray, zu: FloatArray) -> FloatArray:
-        """α with the halves that are on their way to a border put there.
+        """Return `alpha` with the parts that converge to a bound placed at this bound.
 
-        Of a half and the multiplier of its border one tends to zero: the smaller one does, each
-        measured in its own unit.
+        Of the distance to a bound and its multiplier one converges to zero. It is taken to be
+        the smaller one, each relative to its own unit.
+
+        Parameters
+        ----------
+        alpha : ndarray of shape (N,)
+            Values of the parts.
+        zl : ndarray of shape (N,)
+            Multipliers of the lower bounds.
+        zu : ndarray of shape (N,)
+            Multipliers of the upper bounds.
         """
         unit = (float(zl.max()) + float(zu.max())) / np.maximum(self.upper, 1e-300)
         at_zero, at_upper = alpha * unit < zl, (self.upper - alpha) * unit < zu
@@ -72,7 +93,7 @@ class Halves:
 
     @cached_property
     def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Positions of the two halves of the samples that have two."""
+        """Positions of the first and of the second part of the samples that have two."""
         order = np.argsort(self.sample, kind="stable")
         same = self.sample[order][1:] == self.sample[order][:-1]
         return order[:-1][same], order[1:][same]
@@ -80,10 +101,22 @@ class Halves:
     def split(
         self, dw: FloatArray, score_change: FloatArray, rho: FloatArray, theta: FloatArray
     ) -> FloatArray:
-        """Changes of the halves from those of w, where θ dα = ρ - sign · (change of the scores).
+        """Return the changes of the parts that belong to a change of the dual vector.
 
-        Each half could be had by dividing by its θ; only the larger θ of a pair is a safe
-        divisor, the other half follows from dw.
+        They solve ``theta * change = rho - sign * score_change``. Dividing by theta would give
+        every one of them, but of the two parts of a sample only the larger theta is a safe
+        divisor. The change of the other part follows from `dw`.
+
+        Parameters
+        ----------
+        dw : ndarray of shape (f,)
+            Change of the dual vector.
+        score_change : ndarray of shape (f,)
+            Change of the scores of the samples.
+        rho : ndarray of shape (N,)
+            Right-hand side of the equation of each part.
+        theta : ndarray of shape (N,)
+            Coefficient of the equation of each part; positive.
         """
         result: FloatArray = self.sign * dw[self.sample]
         first, second = self.pairs

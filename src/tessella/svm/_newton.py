@@ -1,12 +1,13 @@
 """Newton steps on the free support vectors.
 
-Pair steps find quickly which samples sit at a bound and slowly, when K is ill-conditioned, the
-values of those that do not. For a fixed set F of free samples the dual is a linear system,
+Pair steps quickly find which samples are at a bound, but when K is ill-conditioned they find the
+values of the other samples slowly. For a fixed set F of free samples the dual problem is a linear
+system,
 
     K_FF d + β 1 = g_F,    1ᵀd = 0,       g = linear - Kw - epsilon sign(w),
 
-and one Cholesky factorisation does what can take a million pair steps. A few free samples that
-would leave their box are fixed at its border through a bordered system with the same factor.
+and one Cholesky factorisation can replace a million pair steps. A few free samples that would
+leave their bounds are fixed there through a bordered system with the same factor.
 """
 
 from __future__ import annotations
@@ -18,12 +19,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from tessella.svm._problem import DualProblem
+from tessella.svm._settings import DualSettings
 
 FloatArray = NDArray[np.float64]
-
-MAX_FREE = 8000  # side of the largest system: 0.5 GB, some 10 s
-_MAX_ROUNDS = 12
-_RIDGES = {4: (1e-7, 1e-5), 8: (1e-13, 1e-10)}  # of the mean diagonal, by storage of K
 
 
 def newton_step(
@@ -33,40 +31,44 @@ def newton_step(
     w: FloatArray,
     gradient: FloatArray,
     storage: np.dtype[Any],
+    settings: DualSettings,
 ) -> FloatArray | None:
-    """A better feasible w on the same free samples, or None when there is none to be found.
+    """Return a better feasible point on the same free samples, or None when there is none.
 
     Parameters
     ----------
     K_free : ndarray of shape (f, f)
         Kernel matrix of the free samples.
     free : ndarray of int of shape (f,)
-        Which they are.
+        Positions of the free samples.
     dual : DualProblem
-        The problem.
+        The dual problem of a single machine.
     w : ndarray of shape (m,)
-        Feasible point.
+        Feasible point to start from.
     gradient : ndarray of shape (m,)
-        ``linear - K @ w``.
+        The vector ``linear - K @ w``.
     storage : dtype
-        Precision of the entries of K.
+        Type in which the entries of the kernel matrix are stored, which limits their precision.
+    settings : DualSettings
+        Tuned constants of the solver.
 
     Returns
     -------
     ndarray of shape (m,) or None
-        Feasible, with a dual value above that of w.
+        A feasible point with a larger dual value than `w`.
 
     Notes
     -----
-    Costs f³/3 flops and f² numbers for f free samples.
+    Takes f³/3 operations and holds f² numbers for f free samples.
     """
     slope = gradient[free] - dual.epsilon[free] * np.sign(w[free])
     start = w[free]
-    # A sample may go as far as its bound on one side and the kink at zero on the other.
+    # A sample moves to its bound at most in one direction and to the kink at zero in the other.
     low = np.where(start > 0, 0.0, dual.lower[free])
     high = np.where(start > 0, dual.upper[free], 0.0)
-    for ridge in _RIDGES[storage.itemsize]:
-        direction = _direction(K_free, slope, start, low, high, ridge)
+    ridges = settings.ridges_float32 if storage.itemsize == 4 else settings.ridges_float64
+    for ridge in ridges:
+        direction = _direction(K_free, slope, start, low, high, ridge, settings)
         if direction is None:
             continue
         rise = float(slope @ direction)
@@ -86,8 +88,9 @@ def _direction(
     low: FloatArray,
     high: FloatArray,
     ridge: float,
+    settings: DualSettings,
 ) -> FloatArray | None:
-    """Maximiser of the quadratic on the free samples, less those pinned to their border."""
+    """Return the step to the maximum of the quadratic, with some samples fixed at a bound."""
     shifted = K_free.copy()
     shifted.flat[:: len(shifted) + 1] += ridge * float(np.mean(np.diag(K_free)))
     try:
@@ -100,7 +103,7 @@ def _direction(
     prescribed: list[float] = []
     constraints = np.ones((size, 1))
     solved = cho_solve(factor, constraints, check_finite=False)
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(settings.max_pinning_rounds):
         target = np.concatenate([[0.0], prescribed])
         schur = constraints.T @ solved
         try:
@@ -116,8 +119,8 @@ def _direction(
         outside = outside[~np.isin(outside, pinned)]
         if not len(outside):
             return direction
-        if len(pinned) + len(outside) > size // 3:
-            break  # the set is not settled: pair steps are the better tool
+        if len(pinned) + len(outside) > size // settings.max_pinned_share:
+            break  # the free samples are not known well enough: pair steps are faster
         border = np.where(end[outside] < low[outside], low[outside], high[outside])
         pinned += outside.tolist()
         prescribed += (border - start[outside]).tolist()
@@ -131,7 +134,7 @@ def _direction(
 def _shortened(
     direction: FloatArray, start: FloatArray, low: FloatArray, high: FloatArray
 ) -> FloatArray | None:
-    """The part of a direction that stays in the box."""
+    """Return the part of a direction that stays within the bounds, or None if there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(direction > 0, (high - start) / direction, (low - start) / direction)
     length = min(1.0, float(np.nanmin(np.where(direction == 0, np.inf, room))))

@@ -1,189 +1,311 @@
-"""The SVM dual as data."""
+"""The dual problem of one or several machines, without its kernel matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tessella.svm._loss import HingeLoss, Loss, TubeLoss, check_loss
+
 FloatArray = NDArray[np.float64]
 
+# A sum of dual variables below this fraction of the sum of their sizes counts as zero: it is
+# what adding m numbers in double precision leaves.
+_BALANCED = 1e-14
 
-@dataclass(frozen=True)
+
 class DualProblem:
-    """Everything of an SVM dual but its kernel matrix.
+    """The dual problem of a kernel machine, without its kernel matrix.
 
-    Maximise ``linear @ w - epsilon @ abs(w) - w @ K @ w / 2`` over ``lower <= w <= upper`` and
-    ``sum(w) == 0``, where ``lower <= 0 <= upper``. The matching primal is
+    The problem is to maximise ``kappa(w) - w @ K @ w / 2`` over ``lower <= w <= upper`` and
+    ``sum(w) == 0``, where ``kappa(w) = linear @ w - conjugate(w)`` is given by a :class:`Loss`.
+    The matching primal problem is to minimise ``w @ K @ w / 2 + value(linear - K @ w - b)`` over
+    w and the intercept b, where ``value`` is the loss of the residuals.
 
-        ½ wᵀKw + Σ_k upper_k (r_k - epsilon_k)₊ + |lower_k| (-r_k - epsilon_k)₊
+    Several machines that share nothing but the kernel are one problem too. Their samples follow
+    one another, and every machine has a loss, a zero sum and an intercept of its own.
 
-    with r = linear - Kw - b, which is the hinge loss for :meth:`classification` and the
-    ε-insensitive one for :meth:`regression`.
-
-    Several machines that share nothing but the kernel are one problem too: their samples one
-    machine after the other, a zero sum and an intercept for each (:meth:`stacked`).
+    Parameters
+    ----------
+    *losses : Loss
+        The loss of each machine, for example :class:`HingeLoss` or :class:`TubeLoss`.
 
     Attributes
     ----------
-    linear, epsilon, lower, upper : ndarray of shape (m,)
-        As above; ``epsilon >= 0``.
-    starts : ndarray of int of shape (n_machines,)
-        First sample of each machine; one machine by default.
+    losses : tuple of Loss
+        The loss of each machine.
     """
 
-    linear: FloatArray
-    epsilon: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    starts: NDArray[np.intp] = field(default_factory=lambda: np.zeros(1, dtype=np.intp))
-
-    def __post_init__(self) -> None:
-        size = len(self.linear)
-        for name in ("linear", "epsilon", "lower", "upper"):
-            value = np.array(getattr(self, name), dtype=np.float64)
-            if value.shape != (size,):
-                raise ValueError(f"{name} has shape {value.shape}, expected ({size},).")
-            if not np.isfinite(value).all():
-                raise ValueError(f"{name} holds a NaN or an infinity.")
-            value.flags.writeable = False
-            object.__setattr__(self, name, value)
-        if size == 0:
+    def __init__(self, *losses: Loss) -> None:
+        if not losses:
             raise ValueError("A dual problem needs at least one sample.")
-        if (self.epsilon < 0).any() or (self.lower > 0).any() or (self.upper < 0).any():
-            raise ValueError("epsilon and upper must be >= 0 and lower <= 0.")
-        edges = np.append(self.starts, size)
-        if not len(self.starts) or self.starts[0] != 0 or (np.diff(edges) <= 0).any():
-            raise ValueError("starts must rise from 0, and every machine needs a sample.")
+        for loss in losses:
+            check_loss(loss)
+        self.losses = losses
 
     @classmethod
     def classification(cls, y: ArrayLike, C: ArrayLike) -> DualProblem:
-        """Soft-margin classification of labels `y` in {-1, +1}; `C` a number or one per sample."""
-        labels = np.asarray(y, dtype=np.float64)
-        if not np.isin(labels, (-1.0, 1.0)).all():
-            raise ValueError("labels must be -1 or +1.")
-        box = _box_sizes(C, labels.shape)
-        zero = np.zeros_like(labels)
-        return cls(labels, zero, np.where(labels < 0, -box, zero), np.where(labels > 0, box, zero))
+        """Return the problem of soft-margin classification with the hinge loss.
+
+        Parameters
+        ----------
+        y : array-like of shape (m,)
+            Labels, each -1 or +1.
+        C : float or array-like of shape (m,)
+            Weight of the loss, one number for all samples or one for each sample.
+        """
+        return cls(HingeLoss(y, C))
 
     @classmethod
     def regression(cls, y: ArrayLike, C: ArrayLike, epsilon: float) -> DualProblem:
-        """ε-insensitive regression on targets `y`; `C` a number or one per sample."""
-        targets = np.asarray(y, dtype=np.float64)
-        box = _box_sizes(C, targets.shape)
-        return cls(targets, np.full(targets.shape, float(epsilon)), -box, box)
+        """Return the problem of regression with the ε-insensitive loss.
+
+        Parameters
+        ----------
+        y : array-like of shape (m,)
+            Targets.
+        C : float or array-like of shape (m,)
+            Weight of the loss, one number for all samples or one for each sample.
+        epsilon : float
+            Largest absolute residual without loss.
+        """
+        return cls(TubeLoss(y, C, epsilon))
 
     @classmethod
     def stacked(cls, machines: Sequence[DualProblem]) -> DualProblem:
-        """Several problems, each with a kernel matrix of its own, as one."""
-        offsets = np.cumsum([0, *(machine.size for machine in machines)])
-        starts = [machine.starts + offsets[k] for k, machine in enumerate(machines)]
-        return cls(
-            linear=np.concatenate([machine.linear for machine in machines]),
-            epsilon=np.concatenate([machine.epsilon for machine in machines]),
-            lower=np.concatenate([machine.lower for machine in machines]),
-            upper=np.concatenate([machine.upper for machine in machines]),
-            starts=np.concatenate(starts),
-        )
+        """Return one problem that holds several, each with a kernel matrix of its own."""
+        return cls(*(loss for machine in machines for loss in machine.losses))
+
+    @cached_property
+    def linear(self) -> FloatArray:
+        """Targets of all samples, the linear term of the dual; an array of shape (m,)."""
+        return self._gathered("target")
+
+    @cached_property
+    def epsilon(self) -> FloatArray:
+        """Coefficient of ``|w|`` in the conjugate of the loss; an array of shape (m,)."""
+        return self._gathered("epsilon")
+
+    @cached_property
+    def lower(self) -> FloatArray:
+        """Lower bound of each dual variable, zero or negative; an array of shape (m,)."""
+        return self._gathered("lower")
+
+    @cached_property
+    def upper(self) -> FloatArray:
+        """Upper bound of each dual variable, zero or positive; an array of shape (m,)."""
+        return self._gathered("upper")
+
+    @cached_property
+    def curvature(self) -> FloatArray:
+        """Coefficient of ``w**2 / 2`` in the conjugate of the loss; an array of shape (m,).
+
+        In the dual problem it is added to the diagonal of the kernel matrix. It is zero for the
+        hinge loss and for the ε-insensitive loss.
+        """
+        return self._gathered("curvature")
+
+    def _gathered(self, name: str) -> FloatArray:
+        """Return an array of the losses, one machine after the other and read-only."""
+        gathered: FloatArray = np.concatenate([getattr(loss, name) for loss in self.losses])
+        gathered.flags.writeable = False
+        return gathered
+
+    @cached_property
+    def _edges(self) -> NDArray[np.intp]:
+        sizes = [len(loss.target) for loss in self.losses]
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+
+    @property
+    def starts(self) -> NDArray[np.intp]:
+        """Position of the first sample of each machine; an array of shape (n_machines,)."""
+        return self._edges[:-1]
 
     @property
     def size(self) -> int:
-        """Number of samples m."""
-        return len(self.linear)
+        """Number of samples m, of all machines together."""
+        return int(self._edges[-1])
 
     @cached_property
     def machines(self) -> tuple[slice, ...]:
-        """Samples of each machine."""
-        edges = [*self.starts.tolist(), self.size]
+        """Positions of the samples of each machine, as one slice per machine."""
+        edges = self._edges.tolist()
         return tuple(map(slice, edges[:-1], edges[1:]))
 
     @cached_property
     def machine_of(self) -> NDArray[np.intp]:
-        """Machine of each sample."""
-        return np.repeat(np.arange(len(self.starts)), np.diff(np.append(self.starts, self.size)))
+        """Number of the machine that each sample belongs to; an array of shape (m,)."""
+        return np.repeat(np.arange(len(self.losses)), np.diff(self._edges))
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sum of per-sample values over each machine."""
+        """Return the sum of `values` over the samples of each machine."""
         totals: FloatArray = np.add.reduceat(values, self.starts)
         return totals
 
     @cached_property
     def each(self) -> tuple[DualProblem, ...]:
         """The problem of each machine by itself."""
-        if len(self.starts) == 1:
+        if len(self.losses) == 1:
             return (self,)
-        return tuple(
-            DualProblem(self.linear[rows], self.epsilon[rows], self.lower[rows], self.upper[rows])
-            for rows in self.machines
-        )
+        return tuple(DualProblem(loss) for loss in self.losses)
+
+    @cached_property
+    def is_boxed(self) -> bool:
+        """Whether every bound is finite and the loss adds no curvature.
+
+        The compiled pair steps and the interior point methods assume both.
+        """
+        bounds = np.isfinite(self.lower).all() and np.isfinite(self.upper).all()
+        return bool(bounds and not self.curvature.any())
 
     def restrict(self, rows: NDArray[np.intp], factor: float | FloatArray = 1.0) -> DualProblem:
-        """The problem of some of the samples, their box multiplied by `factor`.
+        """Return the problem of the samples `rows`, their losses multiplied by `factor`.
 
-        Of several machines `rows` must ascend; a machine without a sample is left out.
+        Parameters
+        ----------
+        rows : ndarray of int of shape (f,)
+            Positions of the samples, in ascending order when there are several machines. A
+            machine without any of them is left out.
+        factor : float or ndarray of shape (f,)
+            Factor of the loss, one number for all of the samples or one for each.
         """
-        starts = np.unique(np.searchsorted(rows, self.starts)) if len(self.starts) > 1 else [0]
+        rows, factors = np.asarray(rows), np.broadcast_to(factor, np.shape(rows))
+        if len(self.losses) == 1:
+            return DualProblem(self.losses[0].restrict(rows, factors))
+        if (np.diff(rows) < 0).any():
+            raise ValueError("rows must be in ascending order when there are several machines.")
+        cuts = np.searchsorted(rows, self._edges)
+        parts = zip(self.losses, self.starts, cuts[:-1], cuts[1:], strict=True)
         return DualProblem(
-            self.linear[rows],
-            self.epsilon[rows],
-            factor * self.lower[rows],
-            factor * self.upper[rows],
-            np.asarray(starts, dtype=np.intp)[: len(rows)],
+            *(
+                loss.restrict(rows[begin:end] - start, factors[begin:end])
+                for loss, start, begin, end in parts
+                if begin < end
+            )
         )
+
+    def with_linear(self, linear: FloatArray) -> DualProblem:
+        """Return the problem with other targets and the same losses."""
+        parts = zip(self.losses, self.machines, strict=True)
+        return DualProblem(*(loss.with_target(linear[rows]) for loss, rows in parts))
 
     def kappa(self, w: FloatArray) -> float:
-        """The part of the dual objective that does not depend on the kernel."""
-        return float(self.linear @ w - self.epsilon @ np.abs(w))
+        """Return the part of the dual objective that does not depend on the kernel."""
+        parts = zip(self.losses, self.machines, strict=True)
+        return float(self.linear @ w) - sum(loss.conjugate(w[rows]) for loss, rows in parts)
+
+    def primal_loss(self, scores: FloatArray) -> tuple[FloatArray, float]:
+        """Return the best intercept of each machine and the loss with these intercepts.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (m,)
+            Predictions of the machines for their samples, without an intercept.
+
+        Returns
+        -------
+        intercepts : ndarray of shape (n_machines,)
+            The numbers that minimise the loss when they are added to the scores.
+        loss : float
+            The smallest loss, summed over all machines.
+        """
+        intercepts, total = np.zeros(len(self.losses)), 0.0
+        for k, (loss, rows) in enumerate(zip(self.losses, self.machines, strict=True)):
+            residual = loss.target - scores[rows]
+            intercepts[k] = loss.best_intercept(residual)
+            total += loss.value(residual - intercepts[k])
+        return intercepts, total
 
     def kappa_rises(self) -> bool:
-        """Whether some feasible direction from w = 0 raises the dual; if not, 0 is optimal."""
+        """Return whether a feasible direction from w = 0 raises the dual objective.
+
+        If there is none, w = 0 is optimal for every kernel matrix.
+        """
         up = np.where(self.upper > 0, self.linear - self.epsilon, -np.inf)
         down = np.where(self.lower < 0, self.linear + self.epsilon, np.inf)
-        highest, lowest = (
-            np.maximum.reduceat(up, self.starts),
-            np.minimum.reduceat(down, self.starts),
-        )
+        highest = np.maximum.reduceat(up, self.starts)
+        lowest = np.minimum.reduceat(down, self.starts)
         return bool((highest > lowest).any())
 
     def feasible(self, w: ArrayLike) -> FloatArray:
-        """A feasible point near `w`: clipped to the box, then balanced to a zero sum.
+        """Return a feasible point near `w`.
 
-        The free samples pay for the balance where they can, so that those at a bound or at zero
-        stay there.
+        The entries are clipped to their bounds and then changed until the sum over each machine
+        is zero. Where it is possible only free samples change, so that samples at a bound or at
+        zero stay there.
         """
         given = np.asarray(w, dtype=np.float64)
-        if given.shape != self.linear.shape:
-            raise ValueError(f"w has shape {given.shape}, expected {self.linear.shape}.")
-        if len(self.starts) == 1:
-            return self._balanced(given)
-        parts = zip(self.each, self.machines, strict=True)
-        return np.concatenate([machine._balanced(given[rows]) for machine, rows in parts])
+        if given.shape != (self.size,):
+            raise ValueError(f"w has shape {given.shape}, expected ({self.size},).")
+        clipped: FloatArray = np.clip(given, self.lower, self.upper)
+        for rows, machine in zip(self.machines, self.each, strict=True):
+            machine._balance(clipped[rows])
+        return clipped
 
-    def _balanced(self, given: FloatArray) -> FloatArray:
-        result: FloatArray = np.clip(given, self.lower, self.upper)
-        excess = float(result.sum())
-        if abs(excess) <= 1e-14 * float(np.abs(result).sum()):
-            return result
-        heavy = result > 0 if excess > 0 else result < 0
+    def _balance(self, w: FloatArray) -> None:
+        """Change `w`, which lies within its bounds, in place until its sum is zero."""
+        excess = float(w.sum())
+        if abs(excess) <= _BALANCED * float(np.abs(w).sum()):
+            return
+        heavy = w > 0 if excess > 0 else w < 0
         bound = self.lower if excess > 0 else self.upper
-        # As far as zero or the bound: no one changes sides.
-        room = np.where(self.free(result), np.where(heavy, result, result - bound), 0.0)
+        # A sample moves to its bound at most, and to zero where the conjugate has a kink there.
+        stops_at_zero = heavy & ~self._smooth_at_zero
+        room = np.where(self.free(w), np.where(stops_at_zero, w, w - bound), 0.0)
+        unbounded = np.isinf(room)
+        if unbounded.any():
+            w[unbounded] -= excess / np.count_nonzero(unbounded)
+            return
         if abs(float(room.sum())) < abs(excess):
-            room = np.where(heavy, result, 0.0)  # shrinking the heavier sign is always enough
-        result -= room * (excess / float(room.sum()))
-        return np.clip(result, self.lower, self.upper)
+            room = np.where(heavy, w, 0.0)  # reducing the heavier sign always suffices
+        w -= room * (excess / float(room.sum()))
+        np.clip(w, self.lower, self.upper, out=w)
 
     def free(self, w: FloatArray) -> NDArray[np.bool_]:
-        """Which samples are strictly inside their box and off the kink at zero."""
-        inside: NDArray[np.bool_] = (w != 0.0) & (w > self.lower) & (w < self.upper)
-        return inside
+        """Return which samples are strictly between their bounds and not at a kink.
+
+        Without curvature, samples at zero are never free: the optimum has many of them, and they
+        are left to the steps that choose samples one by one.
+        """
+        off_kink = (w != 0.0) | self._smooth_at_zero
+        free: NDArray[np.bool_] = off_kink & (w > self.lower) & (w < self.upper)
+        return free
+
+    @cached_property
+    def _smooth_at_zero(self) -> NDArray[np.bool_]:
+        smooth: NDArray[np.bool_] = (self.epsilon == 0.0) & (self.curvature > 0.0)
+        return smooth
 
 
-def _box_sizes(C: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    sizes = np.broadcast_to(np.asarray(C, dtype=np.float64), shape)
-    if not (np.isfinite(sizes).all() and (sizes >= 0).all()):
-        raise ValueError("C must be finite and not negative.")
-    return sizes
+def best_intercepts(dual: DualProblem, scores: FloatArray) -> tuple[FloatArray, float]:
+    """Return the intercept of each machine that minimises its loss, and the sum of the losses.
+
+    Parameters
+    ----------
+    dual : DualProblem
+        One or several machines.
+    scores : ndarray of shape (m,)
+        Predictions of the machines for their samples, without an intercept.
+    """
+    return dual.primal_loss(scores)
+
+
+def best_intercept(dual: DualProblem, scores: FloatArray) -> tuple[float, float]:
+    """Return the intercept of one machine that minimises its loss, and that loss.
+
+    Parameters
+    ----------
+    dual : DualProblem
+        A single machine.
+    scores : ndarray of shape (m,)
+        Predictions of the machine for its samples, without an intercept.
+    """
+    if len(dual.losses) > 1:
+        raise ValueError(
+            f"The dual problem has {len(dual.losses)} machines; use best_intercepts instead."
+        )
+    intercepts, loss = dual.primal_loss(scores)
+    return float(intercepts[0]), loss

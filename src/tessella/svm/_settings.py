@@ -1,0 +1,130 @@
+"""The tuned constants of the dual solver, and the reason for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """Estimated durations of the steps of :func:`solve_dual`, in seconds on one core.
+
+    Only the ratios of the durations matter: the solver gives each kind of step a similar share
+    of the time. Estimates are used in place of measured times so that the same problem always
+    takes the same steps.
+
+    Attributes
+    ----------
+    pair_fixed : float
+        Part of a pair step that does not depend on the number of samples.
+    pair_per_sample : float
+        Part of a pair step that is proportional to the number of samples m, because it reads
+        three rows of the kernel matrix.
+    newton_fixed : float
+        Part of a Newton step that does not depend on its size: several calls of NumPy and SciPy.
+    solve_per_entry : float
+        Part of a linear system of side f that is proportional to f²: copying the matrix and
+        solving with its factor.
+    solve_per_cube : float
+        Part of a linear system of side f that is proportional to f³: a Cholesky factorisation
+        of f³/3 operations at 17 billion operations per second.
+    interior_point_steps : int
+        Number of factorisations of a typical run of the interior point method.
+    """
+
+    pair_fixed: float = 1e-7  # choosing the pair and solving for two variables
+    pair_per_sample: float = 1e-9  # three rows, mostly read from a cache
+    newton_fixed: float = 5e-4  # a dozen calls from Python
+    solve_per_entry: float = 1e-8  # the matrix is gathered from scattered rows
+    solve_per_cube: float = 2e-11  # LAPACK with one thread
+    interior_point_steps: int = 20  # it hardly depends on the data
+
+    def pair_step(self, size: int) -> float:
+        """Return the estimated duration of a pair step with `size` samples."""
+        return self.pair_fixed + self.pair_per_sample * size
+
+    def newton_step(self, free: int) -> float:
+        """Return the estimated duration of a Newton step with `free` free samples."""
+        return self.newton_fixed + self.solve_per_entry * free**2 + self.solve_per_cube * free**3
+
+    def interior_point(self, size: int) -> float:
+        """Return the estimated duration of an interior point run with `size` samples."""
+        factorisation = self.solve_per_entry * size**2 + self.solve_per_cube * size**3
+        return self.interior_point_steps * factorisation
+
+
+@dataclass(frozen=True)
+class DualSettings:
+    """The tuned constants of :func:`solve_dual`.
+
+    The defaults are meant for every problem. Other values are useful to examine the solver, for
+    example to leave out one kind of step.
+
+    Attributes
+    ----------
+    costs : CostModel
+        Estimated durations of the steps.
+    min_pair_steps : int
+        Smallest number of pair steps between two decisions about the next kind of step.
+    warm_pair_share : int
+        With a warm start, the first Newton step follows after pair steps that take this fraction
+        (one divided by the setting) of its duration.
+    warm_newton_ratio : float
+        With a warm start, the first Newton step may take this many times as long as the pair
+        steps before it. The ratio is one from the second Newton step on.
+    pair_growth : int
+        Factor of the number of pair steps after a Newton step that found no better point.
+    max_idle_rounds : int
+        Number of rounds without progress after which Newton steps are given up.
+    objective_resolution : float
+        Relative increase of the objective that counts as progress.
+    gap_progress : float
+        Factor by which the smallest gap has to shrink to count as progress.
+    max_free : int
+        Largest number of free samples of a Newton step.
+    max_pinning_rounds : int
+        How often a Newton step may fix samples at their bounds and solve again.
+    max_pinned_share : int
+        A Newton step fixes at most this fraction (one divided by the setting) of its samples.
+    ridges_float64 : tuple of float
+        Numbers added to the diagonal of the matrix of a Newton step, relative to the mean of
+        the diagonal, when the kernel matrix is stored in double precision. They are tried in
+        turn until one gives a better point.
+    ridges_float32 : tuple of float
+        The same numbers for a kernel matrix that is stored in single precision.
+    max_interior_point_size : int
+        Largest number of samples for which the interior point method is used.
+    max_interior_point_runs : int
+        How often the interior point method may take over; zero means never.
+    interior_point_share : float
+        The interior point method takes over once the other steps have taken this fraction of
+        its estimated duration.
+    interior_point_tol : float
+        Tolerance of the first run of the interior point method, relative to that of the solver.
+        Every later run multiplies it by the same factor once more.
+    min_interior_point_tol : float
+        Smallest tolerance of the interior point method.
+    assumed_free_share : int
+        Earlier Newton steps are taken to have had this fraction (one divided by the setting) of
+        the samples free.
+    """
+
+    costs: CostModel = field(default_factory=CostModel)
+    min_pair_steps: int = 200  # each decision costs a pass over all samples
+    warm_pair_share: int = 8  # a warm start mostly knows which samples are free
+    warm_newton_ratio: float = 10.0  # for the same reason
+    pair_growth: int = 4  # the free samples have not settled yet
+    max_idle_rounds: int = 20  # a single round without progress can be chance
+    objective_resolution: float = 1e-14  # a sum of thousands of products has this rounding error
+    gap_progress: float = 0.9  # the gap is not monotone: smaller changes are noise
+    max_free: int = 8000  # a matrix of 0.5 GB, and about 10 s
+    max_pinning_rounds: int = 12  # beyond that, pair steps are faster
+    max_pinned_share: int = 3  # with more at a bound, the free samples are not known yet
+    ridges_float64: tuple[float, ...] = (1e-13, 1e-10)  # above the rounding of the factorisation
+    ridges_float32: tuple[float, ...] = (1e-7, 1e-5)  # above the rounding of the entries
+    max_interior_point_size: int = 4000  # twenty factorisations of a matrix of 128 MB
+    max_interior_point_runs: int = 3  # another run from nearly the same point gains little
+    interior_point_share: float = 0.5  # the total is then at most 1.5 times the best choice
+    interior_point_tol: float = 0.1  # pair steps have to reach the tolerance from there
+    min_interior_point_tol: float = 1e-9  # below, rounding ends the method
+    assumed_free_share: int = 4  # typical of problems on which the solver creeps
