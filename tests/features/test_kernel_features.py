@@ -171,6 +171,18 @@ def test_k_means_centres_are_means_of_rows(model, data):
     assert (transformer.components_ <= X.max(axis=0) + 1e-12).all()
 
 
+def test_k_means_counts_copies_of_a_row(model):
+    """Two clusters of two rows each, some of them several times: the means of all rows."""
+    low, span = model.kernel_.box.offset, model.kernel_.box.span
+    places = np.array([[0.1, 0.1, 0.2], [0.2, 0.1, 0.1], [0.9, 0.8, 0.9], [0.8, 0.9, 0.9]])
+    X = low + span * np.repeat(places, [7, 1, 2, 6], axis=0)
+    transformer = KernelFeatures(
+        model.kernel_, n_components=2, landmarks="k-means", random_state=0
+    ).fit(X)
+    found = transformer.components_[np.argsort(transformer.components_[:, 0])]
+    np.testing.assert_allclose(found, [X[:8].mean(axis=0), X[8:].mean(axis=0)], rtol=1e-12)
+
+
 def test_rows_are_taken_in_tiles_of_32_megabytes(model, monkeypatch):
     low, span = model.kernel_.box.offset, model.kernel_.box.span
     X = low + span * np.random.default_rng(1).random((30_000, 3))

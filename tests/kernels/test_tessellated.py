@@ -170,21 +170,27 @@ def test_bad_parameters(params, message):
         TessellatedKernels(**params).bind([[0.1, 0.2], [0.3, 0.4]])
 
 
-def test_tiles_do_not_show():
-    """More rows than a tile holds: the same numbers as pair by pair."""
+@pytest.mark.parametrize("monomials", ["x", "xz"])
+def test_tiles_do_not_show(monomials):
+    """More rows than a tile of 1024 holds, with powers of z: the same as pair by pair."""
     rng = np.random.default_rng(4)
     X = rng.random((1100, 2))
-    kernels = TessellatedKernels(degree=1, delta=0.4)
+    kernels = TessellatedKernels(1, 0.4, monomials)
     bound = kernels.bind(X)
-    P = (lambda root: root @ root.T)(rng.standard_normal((6, 6)))
+    side = bound.n_params
+    P = (lambda root: root @ root.T)(rng.standard_normal((side, side)))
     K = bound.gram(P)
     assert (K == K.T).all()
-    pick = rng.choice(1100, 40, replace=False)
+    pick = np.concatenate([rng.choice(1100, 40, replace=False), [1022, 1023, 1024, 1099]])
     small = kernels.bind(X[pick]).gram(P)
     np.testing.assert_allclose(K[np.ix_(pick, pick)], small, atol=1e-13 * np.abs(K).max())
+    np.testing.assert_allclose(kernels.cross(X[:5], X, P), K[:5], atol=1e-12 * np.abs(K).max())
     w = rng.standard_normal(1100)
-    assert np.sum(bound.gradient(w) * P) == pytest.approx(w @ K @ w, rel=1e-12)
-    np.testing.assert_allclose(kernels.scores(X[:50], X, P, w), K[:50] @ w, rtol=1e-10)
+    assert np.sum(bound.gradient(w) * P) == pytest.approx(w @ K @ w, rel=1e-11)
+    expected = K @ w
+    close = {"rtol": 0, "atol": 1e-12 * np.abs(expected).max()}
+    np.testing.assert_allclose(kernels.scores(X, X, P, w), expected, **close)
+    np.testing.assert_allclose(bound.moments(w).scores(P), expected, **close)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 17, 2), (65, 33, 5), (4, 100, 9)])

@@ -12,7 +12,7 @@ from solvers.conftest import make_problem
 from tessella.kernels import TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SolverStatus, TablePrinter, check_solver, frank_wolfe, joint
-from tessella.solvers.frank_wolfe import search_root
+from tessella.solvers.frank_wolfe import add_scaled, search_root
 from tessella.svm import DualProblem, relative_gap, solve_dual
 
 
@@ -230,6 +230,17 @@ def test_table():
     assert lines[0].split() == ["iter", "value", "bound", "gap", "step", "svm", "pairs", "time"]
     assert len(lines) == len(result.history) + 1
     assert f"{result.gap:.2e}" in lines[-1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_add_scaled_by_blocks_of_rows(dtype):
+    """More rows than a block of two million entries holds."""
+    rng = np.random.default_rng(0)
+    K, change = (rng.random((1500, 1500)).astype(dtype) for _ in range(2))
+    expected = K + dtype(0.3) * change
+    add_scaled(K, change, 0.3)
+    assert K.dtype == dtype
+    np.testing.assert_array_equal(K, expected)
 
 
 @pytest.mark.parametrize("root", [1e-4, 0.03, 0.5, 0.99, 1.5])
