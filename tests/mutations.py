@@ -93,6 +93,7 @@ DUAL = "svm/test_dual.py"
 INTERIOR = "svm/test_interior.py"
 PROPERTIES = "estimators/test_properties.py"
 ESTIMATORS = "estimators/test_estimators.py"
+MERGED_ROWS = "estimators/test_merged_rows.py"
 
 MUTATIONS = (
     # ---- tessellated kernels
@@ -291,7 +292,7 @@ MUTATIONS = (
         "Halves.of",
         "svm/_halves.py",
         "cost=sign * dual.linear[sample] - dual.epsilon[sample],",
-        "cost=sign * dual.linear[sample] + dual.epsilon[sample],",
+        "cost=sign * dual.linear[sample],",
         (INTERIOR,),
     ),
     Mutation(
@@ -321,7 +322,7 @@ MUTATIONS = (
         "estimators/_training_set.py",
         'order = np.argsort(values, kind="stable")',
         "order = np.arange(len(values))",
-        (ESTIMATORS, PROPERTIES),
+        (MERGED_ROWS,),
     ),
     Mutation(
         "feature_relevance",
