@@ -21,6 +21,7 @@ import importlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -530,7 +531,7 @@ class Copy:
             return None
         if done.returncode < 0:
             return f"(the process was ended by signal {-done.returncode})"
-        found = re.search(r"^(?:FAILED|ERROR) (\S+::\S+)", done.stdout, re.MULTILINE)
+        found = re.search(r"^(?:FAILED|ERROR) (\S+::.+?)( - |$)", done.stdout, re.MULTILINE)
         if done.returncode != 1 or found is None:
             raise MutationError(f"no test ran:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         return found[1].removeprefix("tests/")
@@ -598,6 +599,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="a word of the function or the file")
     parser.add_argument("--compiled", action="store_true", help="also mutations of the C++ core")
     options = parser.parse_args()
+    # Tests of Ctrl-C need it to work; a shell turns it off for what it runs in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = [m for m in MUTATIONS if options.only in f"{m.function} {m.file}"]
     chosen = [m for m in chosen if options.compiled or not m.compiled]
     survived, errors = [], []
