@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tessella.backend import _memory as memory
 from tessella.backend import available_memory, effective_threads, format_bytes, require_memory
 
 
@@ -30,23 +31,58 @@ def test_available_memory_is_plausible():
     assert available is None or 0 <= available < 2**50
 
 
-def test_require_memory(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 2**30)
+MEMINFO = "/proc/meminfo"
+LIMIT, USAGE = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"
+NO_FILES = dict.fromkeys(
+    [
+        *(MEMINFO, LIMIT, USAGE, "/proc/self/statm"),
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+    ]
+)
+
+
+@pytest.fixture
+def system(monkeypatch):
+    """A system whose files say what the test wants; a file without a text cannot be read."""
+    files = dict(NO_FILES)
+    original = Path.read_text
+
+    def read_text(path, *args, **kwargs):
+        if str(path) not in files:
+            return original(path, *args, **kwargs)
+        if files[str(path)] is None:
+            raise FileNotFoundError(path)
+        return files[str(path)]
+
+    def no_answer(name):
+        raise ValueError(name)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr(os, "sysconf", no_answer, raising=False)
+    return files
+
+
+def test_require_memory(system):
+    system[MEMINFO] = f"MemTotal: 99999999 kB\nMemFree: 7 kB\nMemAvailable: {2**20} kB\n"
+    assert available_memory() == 2**30
     require_memory(2**30, "A fit", "")
     with pytest.raises(MemoryError, match=r"A fit needs 2.0 GiB .* 1.0 GiB .* Buy more."):
         require_memory(2**31, "A fit", "Buy more.")
-    monkeypatch.setattr(memory, "available_memory", lambda: None)
+
+
+def test_where_the_system_does_not_tell_nothing_is_refused(system):
+    assert available_memory() is None
     require_memory(2**60, "A fit", "")
 
 
-def test_container_limit_counts(monkeypatch, tmp_path):
-    limit, usage = tmp_path / "max", tmp_path / "current"
-    limit.write_text("1000\n")
-    usage.write_text("400\n")
-    monkeypatch.setattr(memory, "_CGROUP_FILES", ((str(limit), str(usage)),))
+def test_container_limit_counts(system):
+    system.update({MEMINFO: "MemAvailable: 5 kB\n", LIMIT: "1000\n", USAGE: "400\n"})
     assert available_memory() == 600
-    limit.write_text("max\n")
-    assert available_memory() != 600
+    system[USAGE] = "1400\n"
+    assert available_memory() == 0
+    system[LIMIT] = "max\n"
+    assert available_memory() == 5 * 1024
 
 
 def test_import_is_light():

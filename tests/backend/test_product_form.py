@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessella import _core
 from tessella.backend import KernelOnDemand, ProductForm
 from tessella.kernels import PolynomialKernels, TessellatedKernels
 from tessella.svm import DualProblem, solve_dual
@@ -20,12 +19,15 @@ def random_form(m, n, r, t, seed=0):
 
 
 def dense(form):
-    room = np.minimum(form.room[:, None, :], form.room[None, :, :]).prod(axis=2)
+    room = np.ones((len(form), len(form)))
+    for column in form.room.T:
+        room *= np.minimum.outer(column, column)
     thin = form.first @ form.second.T
     return room * (form.high @ form.high.T) + thin + thin.T
 
 
 SHAPES = [(1, 1, 1, 1), (5, 3, 2, 1), (16, 8, 1, 2), (33, 4, 5, 3), (50, 100, 3, 0), (40, 0, 0, 4)]
+LARGE = (800, 12, 8, 6)  # enough work for several threads
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -40,31 +42,35 @@ def test_matrix_by_its_definition(shape, dtype):
     assert (out == out.T).all()
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_matrix_by_its_definition_on_several_threads(dtype):
+    """The right block of a wider array: what stands beside it stays as it is."""
+    form = random_form(*LARGE)
+    expected = dense(form)
+    m, size = len(form), np.abs(expected).max()
+    wide = np.full((m, m + 3), -1.0, dtype)
+    form.matrix(wide[:, :m], 3)
+    np.testing.assert_allclose(
+        wide[:, :m], expected, atol=size * (1e-13 if dtype == np.float64 else 1e-6)
+    )
+    assert (wide[:, m:] == -1.0).all()
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (560, 5, 3, 1), LARGE], ids=str)
 def test_product_and_blocks(shape):
     form = random_form(*shape)
     K = KernelOnDemand()
     K.hold(form)
     w = np.random.default_rng(1).standard_normal(len(form))
-    w[::3] = 0.0
+    w[::7] = 0.0
     expected = dense(form)
     size = np.abs(expected).max()
-    np.testing.assert_allclose(K.product(w, 2), expected @ w, atol=1e-12 * size * len(form))
+    close = {"rtol": 0, "atol": 1e-14 * size * len(form)}
+    for threads in (1, 3):
+        np.testing.assert_allclose(K.product(w, threads), expected @ w, **close)
+    assert not K.product(np.zeros(len(form)), 1).any()
     rows = np.arange(0, len(form), 2)
     np.testing.assert_allclose(K.block(rows), expected[np.ix_(rows, rows)], atol=1e-13 * size)
-
-
-def test_max_product_apply():
-    rng = np.random.default_rng(2)
-    left, right, weights = rng.random((37, 5)), rng.random((530, 5)), rng.random((3, 530))
-    B = np.minimum(left[:, None, :], right).prod(axis=2)
-    out = np.empty((37, 3))
-    _core.max_product_apply(left, right, weights, out, 2)
-    np.testing.assert_allclose(out, B @ weights.T, rtol=1e-12)
-    _core.max_product_apply(left, right[:0], weights[:, :0], out, 1)
-    assert not out.any()
-    with pytest.raises(ValueError, match="shapes do not fit"):
-        _core.max_product_apply(left, right[:3], weights, out, 1)
 
 
 @pytest.mark.parametrize("kernels", [TessellatedKernels(1, 0.3), PolynomialKernels(2)])
@@ -125,3 +131,7 @@ def test_misuse():
     K.hold(random_form(4, 1, 1, 1))
     with pytest.raises(ValueError, match="K has 4 rows, expected 3"):
         solve_dual(K, DualProblem.regression([1.0, 2.0, 3.0], 1.0, 0.1))
+    with pytest.raises(ValueError, match="lengths do not fit"):
+        K.product(np.ones(3))
+    with pytest.raises(ValueError, match="shapes or strides do not fit"):
+        K.form.matrix(np.empty((3, 4)), 1)

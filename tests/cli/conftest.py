@@ -1,11 +1,28 @@
 """Small tables and a way to run the command."""
 
+import io
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from tessella.cli._app import app
+from tessella.cli import main
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command ended and what it wrote."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def output(self):
+        return self.stdout + self.stderr
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +42,17 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def invoke(*arguments):
-        return CliRunner().invoke(app, [a for text in arguments for a in text.split()])
+        words = [a for text in arguments for a in text.split()]
+        monkeypatch.setattr(sys, "argv", ["tessella", *words])
+        streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)]
+        with (
+            redirect_stdout(streams[0]),
+            redirect_stderr(streams[1]),
+            pytest.raises(SystemExit) as end,
+        ):
+            main()
+        written = [stream.buffer.getvalue().decode() for stream in streams]
+        return Result(end.value.code or 0, *written)
 
     return invoke
 

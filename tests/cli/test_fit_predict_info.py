@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import tessella
-from tessella.cli import _fit
 from tessella.persistence import read_info
+from tessella.progress import ProgressDisplay
 
 FEATURES = ["age", "height", "weight"]
 
@@ -135,7 +135,7 @@ def test_options_out_of_range(options, text, fails, people, tmp_path):
 
 
 def test_output_is_checked_before_anything_is_read(fails, run, tmp_path, monkeypatch):
-    monkeypatch.setattr(_fit, "read_table", lambda path: pytest.fail("read too early"))
+    # There is no train.csv: who reads first complains of that.
     fit = "fit train.csv --target y -o"
     (tmp_path / "old.tsl").write_text("precious")
     fails(f"{fit} old.tsl", "old.tsl: exists already; use --force to replace it")
@@ -173,7 +173,7 @@ def test_interrupt_keeps_the_best_model(run, model, tmp_path, monkeypatch):
         if record.iteration == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_fit.ProgressDisplay, "record", interrupt)
+    monkeypatch.setattr(ProgressDisplay, "record", interrupt)
     result = run("fit train.csv --target group -o m.tsl --tol 1e-9")
     assert result.exit_code == 0
     assert "warning: not converged (interrupted)" in result.stderr

@@ -3,10 +3,8 @@
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
-from matplotlib.figure import Figure
 
 import tessella
 
@@ -55,7 +53,8 @@ def test_run_as_a_module(tmp_path):
 def test_package_imports_nothing_extra(tmp_path):
     program = (
         "import sys, tessella.cli\n"
-        "assert not {'typer', 'matplotlib', 'tessella.cli._app'} & set(sys.modules)"
+        "assert not {'typer', 'matplotlib'} & set(sys.modules)\n"
+        "assert not [name for name in sys.modules if name.startswith('tessella.cli.')]"
     )
     assert shell(cwd=tmp_path, program=program).returncode == 0
 
@@ -73,9 +72,12 @@ def test_version_and_help(run):
 @pytest.fixture
 def quick(monkeypatch):
     """Fewer iterations: what the demo shows is tested here, not how well it learns."""
-    from tessella.cli import _demo
+    original = tessella.LearnedKernelSVC.fit
 
-    monkeypatch.setattr(_demo, "LearnedKernelSVC", lambda: tessella.LearnedKernelSVC(max_iter=2))
+    def hurried(self, X, y, sample_weight=None):
+        return original(self.set_params(max_iter=2), X, y, sample_weight)
+
+    monkeypatch.setattr(tessella.LearnedKernelSVC, "fit", hurried)
 
 
 def test_demo_as_it_is(run, tmp_path):
@@ -95,20 +97,26 @@ def test_demo_writes_a_picture(run, quick, tmp_path):
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_demo_picture_tells_the_gap_of_the_table():
+def test_demo_picture_tells_the_gap_of_the_table(run, quick, tmp_path, monkeypatch):
     """Which is that of the model, not that of the last record of the solver."""
-    from tessella.cli._demo import Comparison, Entry
-    from tessella.cli._demo_plot import _draw_bounds
+    hurried = tessella.LearnedKernelSVC.fit
 
-    record = SimpleNamespace(iteration=0, value=2.0, bound=1.0, gap=0.5)
-    model = SimpleNamespace(history_=[record], gap_=1e-7)
-    axis = Figure().subplots()
-    _draw_bounds(axis, Comparison("Set: rows", "R²", [Entry("us", model, 0, 0, 0, 1e-7, [])]))
-    assert axis.get_title() == "Set: certified gap 1.0e-07"
+    def polished(self, X, y, sample_weight=None):
+        hurried(self, X, y, sample_weight)
+        self.gap_ = 3e-9  # far below that of any record
+        return self
+
+    monkeypatch.setattr(tessella.LearnedKernelSVC, "fit", polished)
+    result = run("demo --output picture.svg")
+    assert "3.0e-09" in result.stdout
+    picture = (tmp_path / "picture.svg").read_text()
+    assert "Breast cancer: certified gap 3.0e-09" in picture
+    assert "Two moons: certified gap 3.0e-09" in picture
 
 
 def test_demo_without_matplotlib(run, quick, monkeypatch, tmp_path):
-    monkeypatch.delitem(sys.modules, "tessella.cli._demo_plot", raising=False)
+    for name in [name for name in sys.modules if name.startswith("tessella.cli.")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.setitem(sys.modules, "matplotlib.colors", None)

@@ -1,14 +1,16 @@
 import numpy as np
 import pytest
+from datasets.conftest import write_table
 
 from tessella import datasets
-from tessella.datasets import DataError, Dataset, _load
+from tessella.datasets import DataError, Dataset
 
 PAPER = {
     *("liver", "cancer_wbc", "heart", "pima", "hill_valley", "shill_bidding", "abalone"),
     *("transfusion", "german_numer", "fourclass", "gas_turbine", "airfoil", "ccpp", "cadata"),
     *("space_ga", "boston"),
 }
+COLUMNS = ["sex", "length", "target"]  # of the abalone of the tests
 
 
 # ------------------------------------------------------------------------------------ registry
@@ -77,11 +79,18 @@ def test_data_home_comes_before_the_environment(home, tmp_path):
     assert len(datasets.load("abalone", other).y) == 30
 
 
-def test_checksum_is_of_the_rows_in_any_order():
-    table = np.array([[2.0, 1.0], [1.0, 5.0], [1.0, 3.0]])
-    assert _load.checksum(table) == _load.checksum(table[[2, 0, 1]])
-    assert _load.checksum(table) != _load.checksum(table[:, ::-1])
-    assert _load.checksum(table) != _load.checksum(np.nextafter(table, 9.0))
+def test_checksum_is_of_the_rows_in_any_order(home):
+    """The registry of `home` has the checksum of the rows as they were written first."""
+    file, columns, table = home["folder"] / "abalone.csv.gz", COLUMNS, home["abalone"]
+    order = np.random.default_rng(1).permutation(len(table))
+    write_table(file, columns, table[order])
+    np.testing.assert_array_equal(datasets.load("abalone").X, table[order, :2])
+    nudged = table.copy()
+    nudged[3, 1] = np.nextafter(nudged[3, 1], 9.0)
+    for other in (table[:, [1, 0, 2]], nudged, table[1:], np.vstack([table, table[:1]])):
+        write_table(file, columns, other)
+        with pytest.raises(DataError, match="the checksum of its rows differs"):
+            datasets.load("abalone")
 
 
 def test_wrong_rows_are_refused_unless_wanted(home, known):

@@ -18,8 +18,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tessella import KernelFeatures, LearnedKernelSVC, LearnedKernelSVR, TessellatedKernels
-from tessella.features import _kernel_features
-from tessella.features._landmarks import Pool, leverage_scores, ridge_for, scores_from_sample
 
 METHODS = ["k-means", "leverage", "random"]
 
@@ -110,29 +108,36 @@ def test_duplicates_are_one_landmark(model, data):
         np.testing.assert_allclose(Z @ Z.T, K, rtol=0, atol=1e-12 * K.max())
 
 
-def test_leverage_scores_by_all_rows_are_exact(model, data):
-    X, _ = data
-    pool = Pool(model.kernel_, X, np.ones(200, dtype=int), np.random.RandomState(0))
-    scores = scores_from_sample(pool, np.arange(200), np.ones(200), dimension=25.0)
-    assert scores.sum() == pytest.approx(25.0, rel=1e-8)
-    K = model.kernel_(X)
-    ridge = ridge_for(np.linalg.eigvalsh(K), 25.0)
-    exact = np.diag(K @ np.linalg.inv(K + ridge * np.eye(200)))
-    np.testing.assert_allclose(scores, exact, rtol=1e-8)
+def ridge_leverage_scores(K, dimension):
+    """Diagonal of K (K + ridge I)⁻¹, with the ridge that makes its trace the dimension."""
+    values, vectors = np.linalg.eigh(K)
+    values = np.maximum(values, 0.0)
+    shares = np.logspace(-12, 3, 4000)[:, None] * values.max()
+    ridge = shares[np.argmin(np.abs((values / (values + shares)).sum(axis=1) - dimension)), 0]
+    return (vectors**2) @ (values / (values + ridge))
 
 
-def test_leverage_scores_by_some_rows_are_close(model, data):
-    X, _ = data
-    pool = Pool(model.kernel_, X, np.ones(200, dtype=int), np.random.RandomState(0))
-    approximate = leverage_scores(pool, 60)
-    exact = scores_from_sample(pool, np.arange(200), np.ones(200), dimension=15.0)
-    assert np.corrcoef(approximate, exact)[0, 1] > 0.9
-    assert 0.7 < approximate.sum() / 15.0 < 1.8
-
-
-def test_ridge_of_a_known_spectrum():
-    assert ridge_for(np.full(10, 3.0), 5.0) == pytest.approx(3.0)
-    assert ridge_for(np.array([1.0, 0.0, 0.0]), 2.0) < 1e-14  # rank below the dimension
+def test_leverage_draws_rows_by_their_scores(model):
+    """How often a row becomes a landmark, over many seeds, against draws by exact scores."""
+    rng = np.random.default_rng(0)
+    low, span = model.kernel_.box.offset, model.kernel_.box.span
+    crowd, few = 0.4 + 0.1 * rng.random((60, 3)), rng.random((20, 3))
+    X = low + span * np.vstack([crowd, few])
+    count, seeds = 20, 400
+    drawn = np.zeros(len(X))
+    for seed in range(seeds):
+        features = KernelFeatures(model.kernel_, n_components=count, random_state=seed).fit(X)
+        same = (X[:, None] == features.components_).all(axis=2)
+        assert (same.sum(axis=0) == 1).all()
+        drawn += same.any(axis=1)
+    scores = ridge_leverage_scores(model.kernel_(X), 0.25 * count)
+    expected = np.zeros(len(X))
+    for _ in range(20 * seeds):
+        expected[rng.choice(len(X), count, replace=False, p=scores / scores.sum())] += 0.05
+    assert drawn.sum() == count * seeds
+    assert np.corrcoef(drawn, expected)[0, 1] > 0.99
+    # The crowd and the few as wholes, within what chance and the rough scores explain.
+    assert drawn[60:].sum() == pytest.approx(expected[60:].sum(), rel=0.1)
 
 
 def test_leverage_finds_the_odd_ones_out(model):
@@ -166,11 +171,25 @@ def test_k_means_centres_are_means_of_rows(model, data):
     assert (transformer.components_ <= X.max(axis=0) + 1e-12).all()
 
 
-def test_tiles_do_not_change_the_result(model, data, monkeypatch):
-    X, _ = data
-    transformer = KernelFeatures(model.kernel_, n_components=20, random_state=0).fit(X)
-    whole = transformer.transform(X)
-    monkeypatch.setattr(_kernel_features, "_TILE_BYTES", 8 * 20 * 13)
+def test_k_means_counts_copies_of_a_row(model):
+    """Two clusters of two rows each, some of them several times: the means of all rows."""
+    low, span = model.kernel_.box.offset, model.kernel_.box.span
+    places = np.array([[0.1, 0.1, 0.2], [0.2, 0.1, 0.1], [0.9, 0.8, 0.9], [0.8, 0.9, 0.9]])
+    X = low + span * np.repeat(places, [7, 1, 2, 6], axis=0)
+    transformer = KernelFeatures(
+        model.kernel_, n_components=2, landmarks="k-means", random_state=0
+    ).fit(X)
+    found = transformer.components_[np.argsort(transformer.components_[:, 0])]
+    np.testing.assert_allclose(found, [X[:8].mean(axis=0), X[8:].mean(axis=0)], rtol=1e-12)
+
+
+def test_rows_are_taken_in_tiles_of_32_megabytes(model, monkeypatch):
+    low, span = model.kernel_.box.offset, model.kernel_.box.span
+    X = low + span * np.random.default_rng(1).random((30_000, 3))
+    transformer = KernelFeatures(
+        model.kernel_, n_components=200, landmarks="random", random_state=0
+    ).fit(X[:300])
+    parts = [transformer.transform(X[k : k + 1000]) for k in range(0, len(X), 1000)]
     rows = []
     original = type(model.kernel_).__call__
 
@@ -179,9 +198,11 @@ def test_tiles_do_not_change_the_result(model, data, monkeypatch):
         return original(self, X, *args, **kwargs)
 
     monkeypatch.setattr(type(model.kernel_), "__call__", counted)
-    np.testing.assert_allclose(transformer.transform(X), whole, rtol=1e-12, atol=1e-12)
-    assert max(rows) == 13
-    assert sum(rows) == 200
+    whole = transformer.transform(X)
+    np.testing.assert_allclose(whole, np.vstack(parts), rtol=0, atol=1e-9 * np.abs(whole).max())
+    assert sum(rows) == len(X)
+    assert len(rows) == 2
+    assert 8 * 200 * max(rows) <= 32 * 2**20
 
 
 # ---- where the kernel comes from

@@ -211,10 +211,14 @@ def test_shares_are_shares(case):
 # ---- what it takes
 
 
-def test_own_rows_by_default(case):
-    model, _, _ = case
+def test_own_rows_by_default(regression):
+    """Up to 256 training rows are all kept; of more, some that stand for them."""
+    model, X, y = regression
+    small = LearnedKernelSVR().fit(X[:100], y[:100])
     for function in (feature_relevance, interaction_relevance):
-        np.testing.assert_array_equal(function(model), function(model, model._sample_rows))
+        np.testing.assert_allclose(function(small), function(small, X[:100]), atol=1e-9)
+        assert np.abs(function(small) - function(small, small.support_vectors_)).max() > 1e-6
+        np.testing.assert_allclose(function(model), function(model, X), atol=0.06)
 
 
 def test_support_vectors_when_nothing_else_was_kept(regression):

@@ -11,6 +11,7 @@ from tessella.kernels import (
     IntegralKernels,
     LearnedKernel,
     PolynomialKernels,
+    StackedKernels,
     TessellatedKernels,
     UnitBox,
 )
@@ -52,7 +53,13 @@ def kernels(request, X):
 
 @pytest.fixture
 def X():
-    return np.random.default_rng(0).random((23, N_FEATURES))
+    return scaled(23)
+
+
+def scaled(m):
+    """Rows as an estimator scales them: some on every face of the cube, where monomials vanish."""
+    X = np.random.default_rng(0).random((m, N_FEATURES))
+    return (X - X.min(axis=0)) / np.ptp(X, axis=0)
 
 
 def random_positive(n, rng, rank=None):
@@ -112,34 +119,67 @@ def test_sensitivities_are_scores_entry_by_entry(kernels, X):
     bound = kernels.bind(X)
     moments = bound.moments(rng.standard_normal(len(X)))
     V = rng.standard_normal((bound.n_params, 3))
-    M = random_symmetric(3, rng)
     rows = np.array([2, 5, 11])
+    check_sensitivities(moments, V, rows)
+
+
+def test_sensitivities_of_many_rows(kernels):
+    """More than fit in one block of rows of their products."""
+    rng = np.random.default_rng(21)
+    bound = kernels.bind(scaled(150))
+    V = rng.standard_normal((bound.n_params, 2))
+    check_sensitivities(bound.moments(rng.standard_normal(150)), V, np.arange(3, 147))
+
+
+def test_sensitivities_of_a_stack(kernels, X):
+    """Of three machines, the second without a row of its own among those asked for."""
+    rng = np.random.default_rng(23)
+    stack = StackedKernels([kernels.bind(rows) for rows in (X[:9], X[9:12], X[5:])])
+    V = rng.standard_normal((stack.n_params, 3))
+    rows = np.array([0, 2, 7, 12, 13, 20, 28])
+    check_sensitivities(stack.moments(rng.standard_normal(stack.n_samples)), V, rows)
+
+
+def check_sensitivities(moments, V, rows):
+    """Against the matrices Γ_k themselves, entry by entry from the scores."""
+    rng = np.random.default_rng(30)
+    side = V.shape[1]
     sensitivities = moments.sensitivities(V, rows)
-    expected = moments.scores(V @ M @ V.T)
-    np.testing.assert_allclose(
-        sensitivities.apply(M), expected[rows], atol=1e-12 * np.abs(expected).max()
-    )
-    # The matrices themselves, entry by entry, are what the other two must agree with.
-    gamma = np.zeros((3, 3, 3))
-    for i in range(3):
-        for j in range(3):
-            unit = np.zeros((3, 3))
+    gamma = np.zeros((len(rows), side, side))
+    for i in range(side):
+        for j in range(side):
+            unit = np.zeros((side, side))
             unit[i, j] += 0.5
             unit[j, i] += 0.5
-            gamma[:, i, j] = sensitivities.apply(unit)
-    size = np.abs(gamma).max()
-    v = rng.standard_normal(3)
+            gamma[:, i, j] = moments.scores(V @ unit @ V.T)[rows]
+    close = {"rtol": 0, "atol": 1e-11 * np.abs(gamma).max()}
+    M, v = random_symmetric(side, rng), rng.standard_normal(len(rows))
+    np.testing.assert_allclose(sensitivities.apply(M), np.einsum("kij,ij->k", gamma, M), **close)
     np.testing.assert_allclose(
-        sensitivities.adjoint(v), np.einsum("k,kij->ij", v, gamma), atol=1e-11 * size
+        sensitivities.adjoint(v) / len(rows), np.einsum("k,kij->ij", v, gamma) / len(rows), **close
     )
-    F = rng.standard_normal((3, 3))
-    scaled = F.T @ gamma @ F
+    F = rng.standard_normal((side, side))
+    turned = F.T @ gamma @ F
     transformed = sensitivities.transformed(F)
     np.testing.assert_allclose(
-        transformed.apply(M), np.einsum("kij,ij->k", scaled, M), atol=1e-11 * np.abs(scaled).max()
+        transformed.apply(M), np.einsum("kij,ij->k", turned, M), atol=1e-11 * np.abs(turned).max()
     )
-    products = np.einsum("kij,lij->kl", scaled, scaled)
-    np.testing.assert_allclose(transformed.gram(), products, atol=1e-11 * np.abs(products).max())
+    products = np.einsum("kij,lij->kl", turned, turned)
+    np.testing.assert_allclose(
+        transformed.gram(), products, rtol=0, atol=1e-11 * np.abs(products).max()
+    )
+
+
+def test_sensitivities_add_up_as_dual_vectors_do(kernels, X):
+    rng = np.random.default_rng(24)
+    bound = kernels.bind(X)
+    V, M = rng.standard_normal((bound.n_params, 3)), random_symmetric(3, rng)
+    rows, v = np.array([2, 5, 11]), rng.standard_normal(len(X))
+    w = rng.standard_normal(len(X))
+    total = bound.moments(v).sensitivities(V, rows).plus(bound.moments(w).sensitivities(V, rows))
+    expected = bound.moments(v + w).scores(V @ M @ V.T)
+    close = {"rtol": 0, "atol": 1e-11 * np.abs(expected).max()}
+    np.testing.assert_allclose(total.apply(M), expected[rows], **close)
 
 
 def test_restriction_to_rows_and_a_span(kernels, X):

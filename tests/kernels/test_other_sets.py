@@ -57,6 +57,38 @@ def test_polynomial_kernel_is_the_textbook_one():
     np.testing.assert_allclose(bound.gram(P), (1.0 + X @ X.T) ** 2, rtol=1e-13)
 
 
+def test_blocks_of_rows_do_not_show():
+    """More rows than the 1024 of a block: every entry, and the same to the last bit both ways."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((2100, 3))
+    bound = PolynomialKernels(2).bind(X)
+    root = rng.standard_normal((bound.n_params, 4))
+    K = bound.gram(root @ root.T)
+    assert (K == K.T).all()
+    exponents = np.array([[0, 0, 0], *np.eye(3), *np.eye(3) * 2, [1, 1, 0], [1, 0, 1], [0, 1, 1]])
+    exponents = exponents[np.lexsort((*-exponents.T[::-1], exponents.sum(axis=1)))]
+    phi = np.prod(X[:, None, :] ** exponents, axis=2) @ root
+    np.testing.assert_allclose(K, phi @ phi.T, rtol=0, atol=1e-12 * K.max())
+
+
+def test_tiles_of_scores_do_not_show():
+    """Features of 5000 rows on 4000 nodes would take 320 MB; they are made 64 MB at a time."""
+
+    def waves(z, X):
+        made.append(len(X))
+        return np.stack([np.cos(z * X.T), np.sin(z * X.T)], axis=-1)
+
+    made = []
+    kernels = IntegralKernels(waves, [0.0], [3.0], nodes=4000)
+    X = np.random.default_rng(3).random((5000, 1))
+    Y, w, P = X[:7], np.arange(7.0) - 2.0, np.array([[2.0, 0.3], [0.3, 0.5]])
+    scores = kernels.scores(X, Y, P, w)
+    assert sum(made) == 5000 + 7
+    assert 8 * 2 * 4000 * max(made) <= 64 * 2**20
+    pick = np.array([0, 1, 1047, 1048, 1049, 2096, 4999])
+    np.testing.assert_allclose(scores[pick], kernels.cross(X[pick], Y, P) @ w, rtol=1e-11)
+
+
 def test_unit_box_drops_constant_columns():
     X = np.array([[1.0, 7.0, 0.1 + 0.2], [3.0, 7.0, 0.3], [2.0, 7.0, 0.3]])
     box = UnitBox.fit(X)

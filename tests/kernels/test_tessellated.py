@@ -4,25 +4,19 @@ from math import comb
 
 import numpy as np
 import pytest
+from kernels import work
+from reference.basis import powers_of
 from reference.quadrature import all_exponents, kernel_block_matrix
+from reference.threads import needs_task_list, threads_used
 
-from tessella import _core
 from tessella.kernels import TessellatedKernels
 
 CASES = [(m, n, d) for m in ("x", "xz") for n in (1, 2, 3) for d in (0, 1, 2)]
 
 
-def basis_of(kernels, n):
-    basis = kernels._basis(n)
-    z_powers = np.empty_like(basis.x_powers)
-    for power, group in zip(basis.group_powers, basis.groups, strict=True):
-        z_powers[group] = power
-    return basis.x_powers, z_powers
-
-
 @pytest.mark.parametrize(("monomials", "n", "degree"), CASES)
 def test_basis_holds_every_monomial_once(monomials, n, degree):
-    x_powers, z_powers = basis_of(TessellatedKernels(degree, 0.3, monomials), n)
+    x_powers, z_powers = powers_of(TessellatedKernels(degree, 0.3, monomials), n)
     both = np.hstack([x_powers, z_powers]) if monomials == "xz" else x_powers
     assert {tuple(e) for e in both} == {tuple(e) for e in all_exponents(both.shape[1], degree)}
     assert len(both) == comb(both.shape[1] + degree, degree)
@@ -33,7 +27,7 @@ def test_basis_holds_every_monomial_once(monomials, n, degree):
 def test_every_entry_equals_the_integral(monomials, n, degree):
     """All four blocks, one entry of P at a time, at points in and outside the box."""
     kernels = TessellatedKernels(degree, 0.3, monomials)
-    powers = basis_of(kernels, n)
+    powers = powers_of(kernels, n)
     rng = np.random.default_rng(n + 10 * degree)
     points = np.vstack([rng.random((2, n)), 3.0 * rng.random((2, n)) - 1.0])
     blocks = np.array([[kernel_block_matrix(x, y, 0.3, *powers) for y in points] for x in points])
@@ -54,7 +48,7 @@ def test_every_entry_equals_the_integral(monomials, n, degree):
 @pytest.mark.parametrize("n", [1, 2])
 def test_pointwise_balance_divides_each_half_by_its_norm(monomials, n):
     kernels = TessellatedKernels(1, 0.3, monomials, balance="pointwise")
-    powers = basis_of(kernels, n)
+    powers = powers_of(kernels, n)
     side = kernels.count_params(n)
     points = np.random.default_rng(n).random((4, n))
 
@@ -176,43 +170,80 @@ def test_bad_parameters(params, message):
         TessellatedKernels(**params).bind([[0.1, 0.2], [0.3, 0.4]])
 
 
-def test_tiles_do_not_show():
-    """More rows than a tile holds: the same numbers as pair by pair."""
+@pytest.mark.parametrize("monomials", ["x", "xz"])
+def test_tiles_do_not_show(monomials):
+    """More rows than a tile of 1024 holds, with powers of z: the same as pair by pair."""
     rng = np.random.default_rng(4)
     X = rng.random((1100, 2))
-    kernels = TessellatedKernels(degree=1, delta=0.4)
+    kernels = TessellatedKernels(1, 0.4, monomials)
     bound = kernels.bind(X)
-    P = (lambda root: root @ root.T)(rng.standard_normal((6, 6)))
+    side = bound.n_params
+    P = (lambda root: root @ root.T)(rng.standard_normal((side, side)))
     K = bound.gram(P)
     assert (K == K.T).all()
-    pick = rng.choice(1100, 40, replace=False)
+    pick = np.concatenate([rng.choice(1100, 40, replace=False), [1022, 1023, 1024, 1099]])
     small = kernels.bind(X[pick]).gram(P)
     np.testing.assert_allclose(K[np.ix_(pick, pick)], small, atol=1e-13 * np.abs(K).max())
+    np.testing.assert_allclose(kernels.cross(X[:5], X, P), K[:5], atol=1e-12 * np.abs(K).max())
     w = rng.standard_normal(1100)
-    assert np.sum(bound.gradient(w) * P) == pytest.approx(w @ K @ w, rel=1e-12)
-    np.testing.assert_allclose(kernels.scores(X[:50], X, P, w), K[:50] @ w, rtol=1e-10)
+    assert np.sum(bound.gradient(w) * P) == pytest.approx(w @ K @ w, rel=1e-11)
+    expected = K @ w
+    close = {"rtol": 0, "atol": 1e-12 * np.abs(expected).max()}
+    np.testing.assert_allclose(kernels.scores(X, X, P, w), expected, **close)
+    np.testing.assert_allclose(bound.moments(w).scores(P), expected, **close)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 17, 2), (65, 33, 5), (4, 100, 31)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_compiled_max_product(threads, shape, dtype):
-    rows, cols, features = shape
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 17, 2), (65, 33, 5), (4, 100, 9)])
+@pytest.mark.parametrize("monomials", ["x", "xz"])
+def test_max_products_of_any_shape(shape, monomials):
+    """The first basis function alone gives k(x, y) = prod (b - max) / (b - a), whatever is padded.
+
+    Powers of x go through the compiled kernel matrix, powers of x and z through tiles.
+    """
+    rows, cols, n = shape
     rng = np.random.default_rng(rows)
-    left, right = rng.random((rows, features)), rng.random((cols, features))
-    out = np.full((rows, cols + 3), -1.0, dtype)
-    _core.max_product(left, right, out[:, :cols], threads)
-    expected = np.minimum(left[:, None], right[None]).prod(axis=2)
-    np.testing.assert_allclose(out[:, :cols], expected, rtol=1e-6 if dtype == np.float32 else 1e-14)
-    assert (out[:, cols:] == -1.0).all()
+    X, Y = rng.random((rows, n)), rng.random((cols, n))
+    kernels = TessellatedKernels(1, 0.5, monomials)
+    P = np.zeros((kernels.count_params(n),) * 2)
+    P[0, 0] = 1.0
+    expected = ((1.5 - np.maximum(X[:, None], Y)) / 2.0).prod(axis=2)
+    for n_jobs in (1, 2, 3):
+        got = kernels.cross(X, Y, P, n_jobs=n_jobs)
+        np.testing.assert_allclose(got, expected, rtol=1e-13)
 
 
-def test_results_do_not_depend_on_threads():
-    X = np.random.default_rng(5).random((300, 4))
-    P = np.eye(10)
-    one = TessellatedKernels().bind(X, n_jobs=1).gram(P)
-    two = TessellatedKernels().bind(X, n_jobs=2).gram(P)
-    np.testing.assert_allclose(one, two, rtol=0, atol=1e-14)
+# ---- threads: they start from about a millisecond of work
+
+FEW, MANY = 250, 1500
+
+
+@needs_task_list
+def test_threads_start_where_they_are_worth_it():
+    """Guards the test below: with few rows it would compare one thread with one thread."""
+    assert threads_used("kernels.work", MANY, *work.WORKS) == [2, 3, 4, 5, 6]
+    assert threads_used("kernels.work", FEW, *work.WORKS) == [1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("name", work.WORKS)
+def test_results_do_not_depend_on_threads(name):
+    compute = getattr(work, name)
+    one = compute(MANY, 1)
+    close = {"rtol": 0, "atol": 1e-13 * np.abs(one).max()}
+    for n_jobs in (2, 3, 8):
+        np.testing.assert_allclose(compute(MANY, n_jobs), one, **close)
+
+
+def test_work_of_several_threads_is_right():
+    """Rows on three threads against the same rows by themselves, which take one."""
+    X, w = work.rows(MANY)
+    K, D = work.gram(MANY, 3), work.gradient(MANY, 3)
+    for pick in (slice(0, 40), slice(733, 780), slice(MANY - 30, MANY)):
+        expected = work.KERNELS.cross(X[pick], X, work.P, n_jobs=1)
+        np.testing.assert_allclose(K[pick], expected, atol=1e-13 * np.abs(K).max())
+    assert np.sum(D * work.P) == pytest.approx(w @ K @ w, rel=1e-11)
+    close = {"rtol": 0, "atol": 1e-11 * np.abs(K @ w).max()}
+    np.testing.assert_allclose(work.scores(MANY, 3)[::-1], K @ w, **close)
+    np.testing.assert_allclose(work.product(MANY, 3), K @ w, **close)
 
 
 # ---- claims of the paper, spot checks

@@ -1,5 +1,9 @@
 """Data and comparisons for the tests of model files."""
 
+import io
+import json
+import zipfile
+
 import numpy as np
 
 import tessella
@@ -20,6 +24,21 @@ def same(a, b):
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     return type(a) is type(b) and a == b
+
+
+def members_of(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def manifest_of(path):
+    return json.loads(members_of(path)["manifest.json"])
+
+
+def gaps_in(path):
+    """The gaps of the records that a checkpoint holds."""
+    member = manifest_of(path)["history"]["gap"]
+    return np.load(io.BytesIO(members_of(path)[member]), allow_pickle=False)
 
 
 def scores(model, rows=NEW):

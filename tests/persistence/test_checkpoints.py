@@ -3,12 +3,13 @@
 import itertools
 import json
 import os
+import time
 import warnings
 
 import numpy as np
 import pytest
-from persistence.common import SIGN, TARGET, X
-from persistence.test_refusals import members_of, rewrite, write
+from persistence.common import SIGN, TARGET, X, gaps_in, manifest_of, members_of
+from persistence.test_refusals import rewrite, write
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -20,7 +21,7 @@ from tessella import (
     PolynomialKernels,
     TessellatedKernels,
 )
-from tessella.estimators import CheckpointError, _checkpoint
+from tessella.estimators import CheckpointError
 from tessella.persistence import ModelFileError
 
 TIGHT = 1e-7
@@ -45,10 +46,6 @@ def interrupt_at(iteration):
 def interrupted(model, y, iteration=1, rows=X, **options):
     with pytest.warns(ConvergenceWarning, match=r"interrupted.*go on from the checkpoint .*ckpt"):
         return clone(model)._fit(rows, y, callback=interrupt_at(iteration), **options)
-
-
-def manifest_of(path):
-    return json.loads(members_of(path)["manifest.json"])
 
 
 def first_new_record(model, y, **options):
@@ -169,22 +166,23 @@ def test_writes_wait_for_their_time(case, monkeypatch):
     model, y = case
     model.set_params(solver="apd", tol=1e-13, max_iter=29)
     writes, clock = [], [0.0]
-    original = _checkpoint._FORMAT.write
-    monkeypatch.setattr(_checkpoint.time, "monotonic", lambda: clock[0])
+    original = os.replace
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
 
-    def counting(self, path, content, store):
-        writes.append(content["seconds"])
-        original(path, content, store)
+    def counting(source, target):
+        writes.append(clock[0])
+        original(source, target)
 
-    monkeypatch.setattr(_checkpoint.ArchiveFormat, "write", counting)
+    monkeypatch.setattr(os, "replace", counting)
 
     def tick(record):
         clock[0] = 10.0 * (record.iteration + 1)
 
     with pytest.warns(ConvergenceWarning, match="iteration limit"):
         clone(model)._fit(X, y, callback=tick)
-    assert len(_checkpoint._read(model.checkpoint).history) == 30
-    assert len(writes) == 9 + 1  # every 30 seconds, and at the end
+    assert len(gaps_in(model.checkpoint)) == 30
+    # Every 30 seconds, and at the end. A record is told of before its callback moves the clock.
+    assert writes == [*np.arange(30.0, 300.0, 30.0), 300.0]
 
 
 def test_a_callback_that_fails_leaves_the_checkpoint_written(case):
@@ -196,11 +194,11 @@ def test_a_callback_that_fails_leaves_the_checkpoint_written(case):
 
     with pytest.raises(RuntimeError, match="mine"):
         clone(model)._fit(X, y, callback=fail)
-    saved = _checkpoint._read(model.checkpoint)
-    assert not saved.finished
-    assert len(saved.history) >= 2
+    assert not manifest_of(model.checkpoint)["finished"]
+    gaps = gaps_in(model.checkpoint)
+    assert len(gaps) >= 2
     again = clone(model)
-    assert first_new_record(again, y).gap <= saved.history[-1].gap * (1 + 1e-6)
+    assert first_new_record(again, y).gap <= gaps[-1] * (1 + 1e-6)
 
 
 def test_a_full_disk_is_a_warning(case, monkeypatch):
@@ -209,7 +207,8 @@ def test_a_full_disk_is_a_warning(case, monkeypatch):
     def fail(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_checkpoint, "INTERVAL", 0.0)
+    minutes = itertools.count(0.0, 60.0)  # so that every record is written
+    monkeypatch.setattr(time, "monotonic", lambda: next(minutes))
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.warns(RuntimeWarning, match="No space left") as caught:
         fitted = clone(model).fit(X, y)

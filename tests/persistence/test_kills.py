@@ -8,23 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from persistence.common import SIGN, TARGET, X
+from persistence.common import SIGN, TARGET, X, gaps_in, manifest_of
 from sklearn.base import clone
 
 import tessella
 from tessella import LearnedKernelSVC, LearnedKernelSVR
-from tessella.estimators import _checkpoint
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 # Runs `work(path, doom)` in a process of its own for every stage; `doom()` makes the next write
 # end in a SIGKILL at that stage. One interpreter for all of them, because starting one is slow.
 PROGRAM = """
-import os, signal, sys, zipfile
+import itertools, os, signal, sys, time, zipfile
 from pathlib import Path
 import numpy as np
 import tessella
-from tessella.estimators import _checkpoint
 
 def die(*args):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -102,7 +100,8 @@ def killed(tmp_path_factory):
         """
 folder = Path(sys.argv[1])
 X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")
-_checkpoint.INTERVAL = 0.0
+minutes = itertools.count(0.0, 60.0)  # so that every record is written
+time.monotonic = lambda: next(minutes)
 def work(stage, writes):
     def callback(record):
         if record.iteration + 1 == writes:
@@ -136,10 +135,10 @@ def test_killed_during_a_fit(killed, stage, writes, tmp_path):
     assert path.exists() == (records > 0)
     gap = np.inf
     if records:
-        saved = _checkpoint._read(path)
-        assert len(saved.history) == records
-        assert not saved.finished
-        gap = saved.history[-1].gap
+        gaps = gaps_in(path)
+        assert len(gaps) == records
+        assert not manifest_of(path)["finished"]
+        gap = gaps[-1]
     model = LearnedKernelSVC(tol=1e-7, solver="working-set", checkpoint=path)
     seen = []
     model._fit(X, SIGN, callback=seen.append)

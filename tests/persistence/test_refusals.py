@@ -8,17 +8,12 @@ import zipfile
 
 import numpy as np
 import pytest
-from persistence.common import NEW, same
+from persistence.common import NEW, members_of, same
 
 import tessella
 from tessella.persistence import ModelFileError, read_info
 
 # ---- refused to load
-
-
-def members_of(path):
-    with zipfile.ZipFile(path) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def rewrite(path, members, **changes):

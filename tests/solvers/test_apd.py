@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import itertools
 import signal
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 from reference.programs import kernel_learning
+from scipy.optimize import brentq
 from solvers.conftest import make_problem
 from solvers.test_frank_wolfe import assert_certified
 
 from tessella.kernels import PolynomialKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
-from tessella.solvers import SolverStatus, frank_wolfe, joint
-from tessella.solvers.apd import AcceleratedStage, ProximalRun, apd
-from tessella.solvers.hybrid import hybrid
+from tessella.solvers import SolverStatus, apd, frank_wolfe, hybrid, joint
 from tessella.svm import DualProblem, solve_dual
 
 both = pytest.mark.parametrize("solver", [apd, hybrid])
@@ -54,67 +54,139 @@ def test_reaches_the_optimum_whatever_c_and_n(task, C, n, solver):
 
 @both
 def test_rank_two_optimum(solver):
-    """Where Frank-Wolfe crawls: the top eigenvalue of D is double at the optimum."""
+    """The optimality conditions where the top eigenvalue of D is double, which is hard."""
     problem = make_problem("regression", m=120, n=6, C=10.0)
     result = solver(problem, tol=1e-7)
     assert result.status is SolverStatus.OPTIMAL
     assert result.n_iter <= 300
+    assert_certified(problem, result)
     eigenvalues = np.linalg.eigvalsh(result.P)
     assert (eigenvalues > 1e-3 * eigenvalues[-1]).sum() == 2
-    slow = frank_wolfe(problem, tol=1e-7, max_iter=300)
-    assert slow.gap > 1e-4
+    D = problem.kernels.gradient(result.w)
+    top = np.linalg.eigvalsh(D)[::-1]
+    # P lives where D is largest: <D, P> = n_P λ_max, and the value is the dual value of P.
+    assert top[1] == pytest.approx(top[0], rel=1e-4)
+    assert top[2] < 0.5 * top[0]
+    assert np.sum(D * result.P) == pytest.approx(len(D) * top[0], rel=1e-4)
+    assert problem.at(result.w).dual_value(result.P) == pytest.approx(result.value, rel=1e-6)
 
 
-def test_safe_steps_are_valid_and_useless(task):
+class Watched(SaddlePoint):
+    """A problem that keeps every pair that a solver has certified."""
+
+    def __init__(self, kernels, dual):
+        super().__init__(kernels, dual)
+        self.pairs = []
+
+    def at(self, w):
+        return WatchedPoint(super().at(w), self.pairs)
+
+
+class WatchedPoint:
+    def __init__(self, point, pairs):
+        self._point, self._pairs = point, pairs
+
+    def __getattr__(self, name):
+        return getattr(self._point, name)
+
+    def certificate(self, P):
+        self._pairs.append((P.copy(), self._point.w.copy()))
+        return self._point.certificate(P)
+
+
+class Pair:
+    """A pair that a run has tried, its step √(στ), D(w) and Mw."""
+
+    def __init__(self, problem, M, P, w, step):
+        self.P, self.w, self.step = P, w, step
+        self.D, self.Mw = problem.kernels.gradient(w), M @ w
+
+
+def tried_by_apd(task, safe_steps, max_iter):
+    """The problem, the metric and the pairs of a run, the exact SVM of the start first."""
+    plain = make_problem(task, m=40, n=5, C=0.1)
+    problem = Watched(plain.kernels, plain.dual)
+    result = apd(problem, tol=1e-12, max_iter=max_iter, safe_steps=safe_steps)
+    side, m = problem.parameters.side, problem.dual.size
+    M = np.eye(m) if safe_steps else plain.kernels.gram(np.eye(side), centred=True)
+    records = zip(problem.pairs, result.history, strict=True)
+    return plain, M, [Pair(plain, M, *pair, record.step) for pair, record in records]
+
+
+def ratio_of_steps(problem, start, first):
+    """ω = √(σ/τ): σ is the length at which the projected gradient step meets the first P."""
+    reached = np.sum(first.P * start.D)
+
+    def excess(sigma):
+        P = problem.parameters.project(start.P + 0.5 * sigma * start.D)
+        return np.sum(P * start.D) - reached
+
+    sigma = brentq(excess, 0.0, 1e3 * first.step, xtol=1e-300, rtol=1e-14)
+    return sigma / first.step
+
+
+def gradient_step(problem, omega, here, before, last_step, step):
+    """P⁺ of the docstring of `apd`, with σ = ωs, so that θ is the ratio of the steps."""
+    S = 0.5 * here.D + 0.5 * (last_step / step) * (here.D - before.D)
+    return problem.parameters.project(here.P + omega * step * S)
+
+
+@pytest.mark.parametrize("safe_steps", [False, True])
+def test_steps_are_those_of_the_method(task, safe_steps):
+    """Each P from the last pair that was accepted, and accepted only if the proof allows it."""
+    problem, _, tried = tried_by_apd(task, safe_steps, max_iter=18)
+    here = before = tried[0]
+    omega, last_step = ratio_of_steps(problem, *tried[:2]), tried[1].step
+    rejected = 0
+    close = {"rtol": 0, "atol": 1e-9}
+    expected = gradient_step(problem, omega, here, before, last_step, tried[1].step)
+    np.testing.assert_allclose(tried[1].P, expected, **close)
+    for trial, following in itertools.pairwise(tried[1:]):
+        accepted = gradient_step(problem, omega, trial, here, trial.step, following.step)
+        if np.allclose(following.P, accepted, **close):
+            change = trial.w - here.w
+            turned = 0.5 * np.linalg.norm(trial.D - here.D)
+            assert trial.step * turned <= np.sqrt(change @ (trial.Mw - here.Mw)) * (1 + 1e-9)
+            before, here, last_step = here, trial, trial.step
+        else:
+            again = gradient_step(problem, omega, here, before, last_step, following.step)
+            np.testing.assert_allclose(following.P, again, **close)
+            assert following.step < trial.step
+            rejected += 1
+    assert (rejected > 0) != safe_steps  # the problem was chosen so that some are
+
+
+@pytest.mark.parametrize("safe_steps", [False, True])
+def test_proximal_step_solves_its_problem(task, safe_steps):
+    """w⁺ maximises κ(v) - ½vᵀK(P⁺)v - ‖v - w‖²_M / 2τ, up to the accuracy asked of an SVM."""
+    problem, M, (start, first) = tried_by_apd(task, safe_steps, max_iter=1)
+    tau = first.step / ratio_of_steps(problem, start, first)
+    linear = problem.dual.linear + start.Mw / tau
+    dual = replace(problem.dual, linear=linear)
+    K = problem.kernels.gram(first.P, centred=True) + M / tau
+    best = solve_dual(K, dual, tol=1e-12)
+    reached = dual.kappa(first.w) - 0.5 * first.w @ K @ first.w
+    assert reached <= best.objective * (1 + 1e-9)
+    whole = problem.dual.kappa(start.w) - 0.5 * np.sum(start.D * start.P)
+    assert reached >= best.objective - 1e-3 * whole
+    # What is close to it is not simply everything: no step at all, and one without Mw / τ.
+    still = dual.kappa(start.w) - 0.5 * start.w @ K @ start.w
+    assert safe_steps or still < best.objective - 3e-3 * whole
+    unshifted = solve_dual(K, problem.dual, tol=1e-12).w
+    assert dual.kappa(unshifted) - 0.5 * unshifted @ K @ unshifted < best.objective - 3e-3 * whole
+
+
+def test_safe_steps_are_those_of_the_theorem(task):
     problem = make_problem(task)
-    safe = apd(problem, tol=1e-3, max_iter=100, safe_steps=True)
+    safe = apd(problem, tol=1e-12, max_iter=40, safe_steps=True)
     assert safe.status is SolverStatus.MAX_ITER
     assert_certified(problem, safe)
+    assert safe.gap < safe.history[0].gap
     steps = {record.step for record in safe.history if record.step > 0}
     assert len(steps) == 1
     norm = np.linalg.norm(problem.kernels.gram(np.eye(problem.parameters.side), centred=True), 2)
     box = np.linalg.norm(np.maximum(problem.dual.upper, -problem.dual.lower))
     assert steps.pop() == pytest.approx(1 / (np.sqrt(6) * box * norm), rel=1e-9)
-    assert safe.gap > 10 * apd(problem, tol=1e-3, max_iter=100).gap
-
-
-def stage_at(problem, **options):
-    run = ProximalRun(
-        "apd", problem, tol=0.0, max_iter=10**6, time_limit=None, n_jobs=None, callback=None
-    )
-    P = problem.parameters.centre
-    w = solve_dual(problem.kernels.gram(P, centred=True), problem.dual, tol=1e-10).w
-    run.record(P, w, 0.0)
-    return AcceleratedStage(run, P, w, **options)
-
-
-@pytest.mark.parametrize("safe_steps", [False, True])
-def test_proximal_step_solves_its_problem(task, safe_steps):
-    """The optimality conditions of κ(v) - ½vᵀKv - ‖v - w‖²_M / 2τ, against feasible points."""
-    problem = make_problem(task)
-    stage = stage_at(problem, safe_steps=safe_steps)
-    m, rng = problem.dual.size, np.random.default_rng(0)
-    side = problem.parameters.side
-    M = np.eye(m) if safe_steps else problem.kernels.gram(np.eye(side), centred=True)
-    here, step = stage._here, stage._step
-    stage._svm_tol = lambda: 1e-12
-    there = stage._trial(step, step * stage._balance)
-    sigma, tau = step * stage._balance, step / stage._balance
-    # The first step of an epoch has no previous gradient to extrapolate from.
-    D = problem.kernels.gradient(here.w)
-    expected = problem.parameters.project(here.P + 0.5 * sigma * D)
-    np.testing.assert_allclose(there.P, expected, atol=1e-12)
-    K = problem.kernels.gram(there.P, centred=True)
-
-    def objective(v):
-        away = v - here.w
-        return problem.dual.kappa(v) - 0.5 * v @ K @ v - 0.5 * away @ M @ away / tau
-
-    best = objective(there.w)
-    for scale in (1e-3, 1e-1, 1.0):
-        for _ in range(50):
-            v = problem.dual.feasible(there.w + scale * rng.standard_normal(m))
-            assert objective(v) <= best + 1e-8 * abs(best)
 
 
 def test_gradient_is_lipschitz_in_the_metric_of_k_of_i():
@@ -126,18 +198,6 @@ def test_gradient_is_lipschitz_in_the_metric_of_k_of_i():
         change = np.linalg.norm(problem.kernels.gradient(v) - problem.kernels.gradient(w))
         bound = np.sqrt((v - w) @ K @ (v - w)) * np.sqrt((v + w) @ K @ (v + w))
         assert change <= bound * (1 + 1e-9)
-
-
-def test_accepted_steps_meet_the_condition_of_the_proof(task):
-    problem = make_problem(task, m=60)
-    stage = stage_at(problem)
-    K = problem.kernels.gram(np.eye(problem.parameters.side), centred=True)
-    for _ in range(15):
-        before = stage._here
-        assert stage._advance()
-        change = stage._here.w - before.w
-        turned = np.linalg.norm(stage._here.half_gradient - before.half_gradient)
-        assert stage._step * turned <= np.sqrt(change @ K @ change)
 
 
 @both

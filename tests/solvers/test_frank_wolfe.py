@@ -11,8 +11,8 @@ from solvers.conftest import make_problem
 
 from tessella.kernels import TessellatedKernels
 from tessella.problems import SaddlePoint
-from tessella.solvers import SolverStatus, TablePrinter, check_solver, frank_wolfe
-from tessella.solvers.frank_wolfe import search_root
+from tessella.solvers import SolverStatus, TablePrinter, check_solver, frank_wolfe, joint
+from tessella.solvers.frank_wolfe import add_scaled, search_root
 from tessella.svm import DualProblem, relative_gap, solve_dual
 
 
@@ -51,16 +51,19 @@ def test_the_full_family_agrees_too(task):
     assert result.value == pytest.approx(value, rel=2e-5)
 
 
-def test_the_starting_point_is_not_the_answer(task):
-    """Guards the tests above: P = I would fail them by far."""
+def test_without_iterations_the_start_is_the_answer(task):
+    """The SVM of P = I; and a guard of the tests above, which P = I would fail by far."""
     problem = make_problem(task)
     start = frank_wolfe(problem, tol=1e-6, max_iter=0)
     assert start.status is SolverStatus.MAX_ITER
     assert start.n_iter == 0
     assert_certified(problem, start)
-    assert start.gap > 0.05
+    side = problem.parameters.side
+    assert (np.eye(side) == start.P).all()
+    exact = solve_dual(problem.kernels.gram(np.eye(side), centred=True), problem.dual, tol=1e-11)
+    assert start.value == pytest.approx(exact.objective, rel=1e-3)
     best = frank_wolfe(problem, tol=1e-4)
-    assert best.value < 0.95 * start.value
+    assert best.value < 0.95 * exact.objective
 
 
 def test_values_fall_and_bounds_rise(task):
@@ -94,17 +97,22 @@ def test_pairwise_steps_agree_with_the_semidefinite_program(task):
 
 
 def test_pairwise_steps_at_an_optimum_of_rank_two():
-    """Fewer iterations and far fewer SVMs than plain steps, though no better rate."""
+    """The optimality conditions where the top eigenvalue of D is double."""
     problem = make_problem("regression", m=120, n=6, C=10.0)
-    pairwise = frank_wolfe(problem, tol=1e-4, max_iter=600, step="pairwise")
-    assert pairwise.status is SolverStatus.OPTIMAL
-    assert_certified(problem, pairwise)
-    assert np.trace(pairwise.P) == pytest.approx(14.0, rel=1e-12)
-    assert np.linalg.eigvalsh(pairwise.P)[0] >= -1e-12
-    plain = frank_wolfe(problem, tol=1e-4, max_iter=pairwise.n_iter)
-    assert plain.status is SolverStatus.MAX_ITER
-    assert plain.gap > 2e-4
-    assert pairwise.n_svm < 0.8 * plain.n_svm
+    result = frank_wolfe(problem, tol=2e-4, max_iter=600, step="pairwise")
+    assert result.status is SolverStatus.OPTIMAL
+    assert_certified(problem, result)
+    assert np.trace(result.P) == pytest.approx(14.0, rel=1e-12)
+    weights = np.linalg.eigvalsh(result.P)[::-1] / 14.0
+    assert weights[-1] >= -1e-13
+    assert weights[:2].sum() > 0.99
+    best = joint(problem, tol=1e-8)
+    assert result.value == pytest.approx(best.value, rel=2e-4)
+    assert result.bound <= best.value * (1 + 1e-9)
+    D = problem.kernels.gradient(result.w)
+    top = np.linalg.eigvalsh(D)[::-1]
+    assert top[1] == pytest.approx(top[0], rel=0.02)
+    assert np.sum(D * result.P) == pytest.approx(14.0 * top[0], rel=0.01)
 
 
 def test_pairwise_steps_move_weight_from_an_atom_of_p():
@@ -222,6 +230,17 @@ def test_table():
     assert lines[0].split() == ["iter", "value", "bound", "gap", "step", "svm", "pairs", "time"]
     assert len(lines) == len(result.history) + 1
     assert f"{result.gap:.2e}" in lines[-1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_add_scaled_by_blocks_of_rows(dtype):
+    """More rows than a block of two million entries holds."""
+    rng = np.random.default_rng(0)
+    K, change = (rng.random((1500, 1500)).astype(dtype) for _ in range(2))
+    expected = K + dtype(0.3) * change
+    add_scaled(K, change, 0.3)
+    assert K.dtype == dtype
+    np.testing.assert_array_equal(K, expected)
 
 
 @pytest.mark.parametrize("root", [1e-4, 0.03, 0.5, 0.99, 1.5])

@@ -1,0 +1,644 @@
+"""Break the library on purpose and see that the tests notice.
+
+Each mutation is a fragment of one file of the library and a broken replacement: a wrong sign, a
+dropped term, an end one too early, a race. It is made in a copy of the package, never in the
+working tree, and the tests named with it are run on that copy. They have to pass without the
+mutation and to fail with it.
+
+    python tests/mutations.py                  # all mutations of the Python code
+    python tests/mutations.py --only newton    # those with this word in their function or file
+    python tests/mutations.py --compiled       # also those of the C++ core, which is rebuilt
+
+The exit status is 1 when a mutant survives, and 2 when a mutation cannot be tried: its fragment
+is not there exactly once, or the mutant cannot even be imported. Needs an installation with the
+``test`` extra; ``--compiled`` also a compiler, scikit-build-core and nanobind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "tessella"
+SECONDS = 600  # for the tests of one mutation; a mutant that does not end is noticed
+
+# Development installations answer for the package before the path is looked at; not here.
+SITE = """
+import sys
+sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ScikitBuildRedirectingFinder"]
+"""
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A broken line.
+
+    Attributes
+    ----------
+    function : str
+        What is broken.
+    file : str
+        Where it is, within the package.
+    old, new : str
+        The fragment, which occurs once in the file, and what takes its place.
+    tests : tuple of str
+        Files, below ``tests/``, of the tests that should notice.
+    """
+
+    function: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the core has to be built again."""
+        return self.file.endswith((".cpp", ".hpp"))
+
+    def applied(self, text: str) -> str:
+        """The text of the file with the mutation."""
+        if text.count(self.old) != 1:
+            raise MutationError(
+                f"{self.function}: {self.file} has {text.count(self.old)} times {self.old!r}, "
+                "expected once."
+            )
+        return text.replace(self.old, self.new)
+
+
+class MutationError(Exception):
+    """A mutation that cannot be tried."""
+
+
+CONFORMANCE = "kernels/test_conformance.py"
+TESSELLATED = "kernels/test_tessellated.py"
+OTHER_SETS = "kernels/test_other_sets.py"
+PRODUCT_FORM = "backend/test_product_form.py"
+FEATURES = "features/test_kernel_features.py"
+RELEVANCE = "inspection/test_relevance.py"
+FRANK_WOLFE = "solvers/test_frank_wolfe.py"
+APD = "solvers/test_apd.py"
+DUAL = "svm/test_dual.py"
+INTERIOR = "svm/test_interior.py"
+PROPERTIES = "estimators/test_properties.py"
+ESTIMATORS = "estimators/test_estimators.py"
+MERGED_ROWS = "estimators/test_merged_rows.py"
+
+MUTATIONS = (
+    # ---- tessellated kernels
+    Mutation(
+        "Basis.split",
+        "kernels/_tessellated_basis.py",
+        "if self.pointwise else first - second",
+        "if self.pointwise else first + second",
+        (TESSELLATED,),
+    ),
+    Mutation(
+        "Basis.join",
+        "kernels/_tessellated_basis.py",
+        "D[half:, half:] += low",
+        "D[half:, half:] += 0.0 * low",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "Basis.mean_power",
+        "kernels/_tessellated_basis.py",
+        "for k in range(power + 1):",
+        "for k in range(power):",
+        (TESSELLATED,),
+    ),
+    Mutation(
+        "Side (corner outside the box)",
+        "kernels/_tessellated_basis.py",
+        "self.corner: FloatArray = np.clip(X, basis.lower, basis.upper)",
+        "self.corner: FloatArray = np.maximum(X, basis.lower)",
+        (TESSELLATED,),
+    ),
+    Mutation(
+        "Side.condensed",
+        "kernels/_tessellated_basis.py",
+        "(0.5 * self.basis.box_moments[0, 0] * (low @ low.T))",
+        "(self.basis.box_moments[0, 0] * (low @ low.T))",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "Side.diag",
+        "kernels/_tessellated_basis.py",
+        "self._times_moments(k, self.volume)",
+        "self._times_moments(k, self.moment_ratio)",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "ProductPair.subtract_means",
+        "kernels/_tessellated_pair.py",
+        "shift = 0.5 * row_means.mean() - row_means",
+        "shift = row_means.mean() - row_means",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "push (rows of zeros)",
+        "kernels/_tessellated_pair.py",
+        "np.logical_or.reduce([part.any(axis=1) for part, _ in parts])",
+        "np.logical_or.reduce([part.all(axis=1) for part, _ in parts])",
+        (CONFORMANCE, TESSELLATED),
+    ),
+    Mutation(
+        "tiles (rows)",
+        "kernels/_tessellated_pair.py",
+        "yield slice(row, min(n_rows, row + TILE))",
+        "yield slice(row, min(n_rows, row + TILE - 1))",
+        (TESSELLATED,),
+    ),
+    Mutation(
+        "ProductPair._tiled (mirror image)",
+        "kernels/_tessellated_pair.py",
+        "out[rows, cols] = out[cols, rows].T if mirrored",
+        "out[rows, cols] = out[rows, cols].T if mirrored",
+        (TESSELLATED,),
+    ),
+    Mutation(
+        "TessellatedMoments.gradient",
+        "kernels/_tessellated.py",
+        "cross[:, g] = np.outer(",
+        "cross[:, g] = -np.outer(",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "TessellatedMoments._factored_sensitivities",
+        "kernels/_tessellated.py",
+        "h = self._moment_sums[0] @ high + basis.box_moments[0, 0] * tail",
+        "h = self._moment_sums[0] @ high",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "TessellatedKernels.resolve",
+        "kernels/_tessellated.py",
+        "factors = 1.0 / np.sqrt(np.where(positive, mean_square, 1.0))",
+        "factors = 1.0 / np.where(positive, mean_square, 1.0)",
+        (TESSELLATED,),
+    ),
+    # ---- other kernel sets, and what all share
+    Mutation(
+        "BoundFeatures._gram (centring)",
+        "kernels/_features.py",
+        "            phi_right -= phi_right.mean(axis=0)\n",
+        "",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "BoundFeatures._gram (blocks of rows)",
+        "kernels/_features.py",
+        "rows = slice(start, start + _GRAM_ROWS)",
+        "rows = slice(start, start + _GRAM_ROWS - 1)",
+        (OTHER_SETS,),
+    ),
+    Mutation(
+        "BoundFeatures._gram (symmetry)",
+        "kernels/_features.py",
+        "corner[...] = 0.5 * (corner + corner.T)",
+        "corner[...] = corner",
+        (OTHER_SETS,),
+    ),
+    Mutation(
+        "FiniteKernelSet.scores (tiles)",
+        "kernels/_features.py",
+        "self.features(X[start : start + step])",
+        "self.features(X[start : start + step - 1])",
+        (OTHER_SETS,),
+    ),
+    Mutation(
+        "FactoredSensitivities.gram",
+        "kernels/_sensitivity.py",
+        "np.column_stack([g, beyond])",
+        "np.column_stack([g, 0.0 * beyond])",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "_gram of sensitivities (blocks of rows)",
+        "kernels/_sensitivity.py",
+        "rows, cols = slice(start, start + _BLOCK), slice(start, None)",
+        "rows, cols = slice(start, start + _BLOCK - 1), slice(start, None)",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "DenseSensitivities.gram",
+        "kernels/_sensitivity.py",
+        "weight = np.where(upper[0] == upper[1], 1.0, np.sqrt(2.0))",
+        "weight = np.where(upper[0] == upper[1], 1.0, 2.0)",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "RowwiseSensitivities.gram",
+        "kernels/_sensitivity.py",
+        "block += lh[i][:, theirs] * lh[j][:, ours].T",
+        "block -= lh[i][:, theirs] * lh[j][:, ours].T",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "RowwiseSensitivities.stacked",
+        "kernels/_sensitivity.py",
+        "[part._group + offsets[k] for k, part in enumerate(parts)]",
+        "[part._group for k, part in enumerate(parts)]",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "UnitBox.fit",
+        "kernels/_scaling.py",
+        "noise = 4 * np.finfo(float).eps",
+        "noise = 0 * np.finfo(float).eps",
+        (OTHER_SETS,),
+    ),
+    Mutation(
+        "UnitBox.apply",
+        "kernels/_scaling.py",
+        "(X[:, self.kept] - self.offset) / self.span",
+        "(X[:, self.kept] - self.offset) * self.span",
+        (CONFORMANCE,),
+    ),
+    # ---- the SVM
+    Mutation(
+        "newton_step (kink of the tube)",
+        "svm/_newton.py",
+        "slope = gradient[free] - dual.epsilon[free]",
+        "slope = gradient[free] + dual.epsilon[free]",
+        (DUAL, INTERIOR),
+    ),
+    Mutation(
+        "newton_step (bounds)",
+        "svm/_newton.py",
+        "low = np.where(start > 0, 0.0, dual.lower[free])",
+        "low = np.where(start > 0, dual.lower[free], 0.0)",
+        (DUAL, INTERIOR),
+    ),
+    Mutation(
+        "_direction (equation of the sum)",
+        "svm/_newton.py",
+        "direction: FloatArray = solved_slope - solved @ multipliers",
+        "direction: FloatArray = solved_slope + solved @ multipliers",
+        (DUAL, INTERIOR),
+    ),
+    Mutation(
+        "Halves.of",
+        "svm/_halves.py",
+        "cost=sign * dual.linear[sample] - dual.epsilon[sample],",
+        "cost=sign * dual.linear[sample],",
+        (INTERIOR,),
+    ),
+    Mutation(
+        "Halves.split",
+        "svm/_halves.py",
+        "result[other] = self.sign[other] * (dw[sample] - self.sign[safe] * result[safe])",
+        "result[other] = self.sign[other] * (dw[sample] + self.sign[safe] * result[safe])",
+        (INTERIOR,),
+    ),
+    # ---- estimators and what looks at them
+    Mutation(
+        "TrainingSet.build (rows of weight zero)",
+        "estimators/_training_set.py",
+        "np.flatnonzero(sample_weight > 0)",
+        "np.flatnonzero(sample_weight >= 0)",
+        (ESTIMATORS, PROPERTIES),
+    ),
+    Mutation(
+        "TrainingSet.build (weights of equal rows)",
+        "estimators/_training_set.py",
+        "weight = _sorted_sums(sample_weight[positive], inverse, len(first))",
+        "weight = sample_weight[positive[first]]",
+        (ESTIMATORS, PROPERTIES),
+    ),
+    Mutation(
+        "_sorted_sums",
+        "estimators/_training_set.py",
+        'order = np.argsort(values, kind="stable")',
+        "order = np.arange(len(values))",
+        (MERGED_ROWS,),
+    ),
+    Mutation(
+        "feature_relevance",
+        "inspection/_relevance.py",
+        "_mean(table.var(axis=1))",
+        "_mean(table.var(axis=0))",
+        (RELEVANCE,),
+    ),
+    Mutation(
+        "interaction_relevance",
+        "inspection/_relevance.py",
+        "        both -= both.mean(axis=2, keepdims=True)\n",
+        "",
+        (RELEVANCE,),
+    ),
+    Mutation(
+        "quantile_levels",
+        "inspection/_relevance.py",
+        "places = (np.arange(count) + 0.5) * (len(values) / count)",
+        "places = np.arange(count) * (len(values) / count)",
+        (RELEVANCE,),
+    ),
+    Mutation(
+        "_Function._spread",
+        "inspection/_relevance.py",
+        "places = (np.arange(count) + 0.5) * (len(X) / count)",
+        "places = np.arange(count)",
+        (RELEVANCE,),
+    ),
+    # ---- features
+    Mutation(
+        "scores_from_sample (what the sample knows)",
+        "features/_landmarks.py",
+        "rest[tile] -= (known**2).sum(axis=0)",
+        "rest[tile] += (known**2).sum(axis=0)",
+        (FEATURES,),
+    ),
+    Mutation(
+        "scores_from_sample (chances)",
+        "features/_landmarks.py",
+        "K[np.diag_indices_from(K)] += ridge * chance",
+        "K[np.diag_indices_from(K)] += ridge",
+        (FEATURES,),
+    ),
+    Mutation(
+        "_k_means (copies of a row)",
+        "features/_landmarks.py",
+        "sums = np.bincount(label, weights=counts * scaled[:, k], minlength=count)",
+        "sums = np.bincount(label, weights=scaled[:, k], minlength=count)",
+        (FEATURES,),
+    ),
+    # ---- first-order solvers
+    Mutation(
+        "FrankWolfeStage._slope",
+        "solvers/frank_wolfe.py",
+        "return -0.5 * float(w @",
+        "return 0.5 * float(w @",
+        (FRANK_WOLFE,),
+    ),
+    Mutation(
+        "FrankWolfeStage._move (open loop)",
+        "solvers/frank_wolfe.py",
+        "length = 2.0 / (iteration + 2)",
+        "length = 2.0 / (iteration + 1)",
+        (FRANK_WOLFE,),
+    ),
+    Mutation(
+        "FrankWolfeStage._exchange",
+        "solvers/frank_wolfe.py",
+        "source, target = np.sqrt(side) * atoms[:, worst]",
+        "source, target = atoms[:, worst]",
+        (FRANK_WOLFE,),
+    ),
+    Mutation(
+        "add_scaled (blocks of rows)",
+        "solvers/frank_wolfe.py",
+        "change[start : start + rows]",
+        "change[0:rows]",
+        (FRANK_WOLFE,),
+    ),
+    Mutation(
+        "search_root",
+        "solvers/frank_wolfe.py",
+        "here = low + (high - low) * low_slope / (low_slope - high_slope)",
+        "here = low + (high - low) * low_slope / (low_slope + high_slope)",
+        (FRANK_WOLFE,),
+    ),
+    Mutation(
+        "AcceleratedStage._trial (extrapolation)",
+        "solvers/apd.py",
+        "S = here.half_gradient + theta *",
+        "S = here.half_gradient - theta *",
+        (APD,),
+    ),
+    Mutation(
+        "AcceleratedStage._trial (proximal term)",
+        "solvers/apd.py",
+        "linear = self._problem.dual.linear + here.Mw / tau",
+        "linear = self._problem.dual.linear",
+        (APD,),
+    ),
+    Mutation(
+        "AcceleratedStage._advance (test of a step)",
+        "solvers/apd.py",
+        "if self._safe or step <= self._allowed:",
+        "if True:",
+        (APD,),
+    ),
+    Mutation(
+        "_safe_steps",
+        "solvers/apd.py",
+        "L_aa / (2.0 * L_aP**2)",
+        "L_aa / (2.0 * L_aP)",
+        (APD,),
+    ),
+    # ---- the compiled core
+    Mutation(
+        "max_product_apply (race)",
+        "_core/max_product.cpp",
+        "std::vector<double> sums(kRows * columns, 0.0);",
+        "static std::vector<double> sums; sums.assign(kRows * columns, 0.0);",
+        (TESSELLATED, PRODUCT_FORM),
+    ),
+    Mutation(
+        "kernel_rows_impl (race)",
+        "_core/max_product.cpp",
+        "    Block result, factor, mirrored;\n",
+        "    static Block result, factor, mirrored;\n",
+        (TESSELLATED, PRODUCT_FORM),
+    ),
+    Mutation(
+        "worth_threads",
+        "_core/max_product.cpp",
+        "kWorthThreads = 1 << 24;",
+        "kWorthThreads = 1 << 30;",
+        (TESSELLATED,),
+    ),
+    Mutation(
+        "min_product",
+        "_core/panels.hpp",
+        "block[i][h] *= lower_of(u, column[h]);",
+        "block[i][h] *= column[h];",
+        (TESSELLATED,),
+    ),
+    Mutation(
+        "KernelRows::product",
+        "_core/kernel_rows.cpp",
+        "first_sum[t] += w[k] * first_[k * thin_ + t];",
+        "first_sum[t] = w[k] * first_[k * thin_ + t];",
+        (PRODUCT_FORM,),
+    ),
+    Mutation(
+        "KernelRows::free_slot",
+        "_core/kernel_rows.cpp",
+        "  slot_of_row_[slots_[slot].row] = kNone;\n",
+        "",
+        (PRODUCT_FORM,),
+    ),
+    Mutation(
+        "DualSolver (kink of the tube)",
+        "_core/svm_dual.cpp",
+        "if (w_[i] == 0.0) slope -= 2.0 * problem_.epsilon[i];",
+        "if (w_[i] == 0.0) slope -= problem_.epsilon[i];",
+        (DUAL,),
+    ),
+)
+
+
+class Copy:
+    """A copy of the package that comes first on the path of the processes it runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.package = folder / "tessella"
+        shutil.copytree(PACKAGE, self.package, ignore=shutil.ignore_patterns("__pycache__"))
+        native = Path(importlib.import_module("tessella._core._native").__file__ or "")
+        shutil.copy(native, self.package / "_core")
+        (folder / "sitecustomize.py").write_text(SITE)
+        inherited = [path for path in [os.environ.get("PYTHONPATH")] if path]
+        self._env = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(folder), *inherited]),
+            # A mutant may have the size and the second of the file before it.
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        where = self._run("-c", "import tessella; print(tessella.__file__)").stdout.strip()
+        if Path(where).parent.resolve() != self.package.resolve():
+            raise MutationError(f"The copy is not what is imported, but {where}.")
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *arguments]
+        return subprocess.run(
+            command, cwd=ROOT, env=self._env, capture_output=True, text=True, timeout=SECONDS
+        )
+
+    def failed_test(self, tests: tuple[str, ...]) -> str | None:
+        """The first test that fails, or None if all pass."""
+        files = [f"tests/{name}" for name in tests]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "--tb=short"]
+        try:
+            done = self._run("-m", "pytest", *options, *files)
+        except subprocess.TimeoutExpired:
+            return "(did not end)"
+        if done.returncode == 0:
+            return None
+        if done.returncode < 0:
+            return f"(the process was ended by signal {-done.returncode})"
+        found = re.search(r"^(?:FAILED|ERROR) (\S+::.+?)( - |$)", done.stdout, re.MULTILINE)
+        if done.returncode != 1 or found is None:
+            raise MutationError(f"no test ran:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return found[1].removeprefix("tests/")
+
+
+class Core:
+    """The compiled core, built from a copy of the sources; what has not changed is kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self._source = folder / "source"
+        self._wheels = folder / "wheels"
+        self._source.mkdir()
+        for name in ("CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / name, self._source)
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "src", self._source / "src", ignore=ignore)
+        self.package = self._source / "src" / "tessella"
+
+    def build(self, target: Path) -> None:
+        """Put the module where `target`, the folder of a package's core, holds one."""
+        shutil.rmtree(self._wheels, ignore_errors=True)
+        options = ["--no-build-isolation", "--no-deps", "--quiet", "--disable-pip-version-check"]
+        command = [sys.executable, "-m", "pip", "wheel", *options, "-w", str(self._wheels), "."]
+        done = subprocess.run(command, cwd=self._source, capture_output=True, text=True)
+        if done.returncode:
+            raise MutationError(f"the core was not built:\n{done.stdout}{done.stderr}")
+        for old in (*target.glob("_native*.so"), *target.glob("_native*.pyd")):
+            old.unlink()
+        with zipfile.ZipFile(next(self._wheels.glob("*.whl"))) as wheel:
+            name = next(
+                n for n in wheel.namelist() if "/_native." in n and n[-3:] in (".so", "pyd")
+            )
+            (target / Path(name).name).write_bytes(wheel.read(name))
+
+
+def try_mutation(mutation: Mutation, copy: Copy, core: Core | None) -> str | None:
+    """The test that notices, or None; the copy is left as it was."""
+    package = copy.package if core is None else core.package
+    file = package / mutation.file
+    whole = file.read_text()
+    file.write_text(mutation.applied(whole))
+    try:
+        if core is not None:
+            core.build(copy.package / "_core")
+        return copy.failed_test(mutation.tests)
+    finally:
+        file.write_text(whole)
+
+
+def row(*cells: str) -> str:
+    """A line of the table."""
+    widths = (44, 64, 60)
+    return "  ".join([*(c.ljust(w) for c, w in zip(cells, widths, strict=False)), cells[-1]])
+
+
+def short(text: str, width: int = 64) -> str:
+    """One line of at most some characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def main() -> int:
+    """Try the mutations; see the head of this file."""
+    parser = argparse.ArgumentParser(description="Break the library and see that tests notice.")
+    parser.add_argument("--only", default="", help="a word of the function or the file")
+    parser.add_argument("--compiled", action="store_true", help="also mutations of the C++ core")
+    options = parser.parse_args()
+    # Tests of Ctrl-C need it to work; a shell turns it off for what it runs in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    chosen = [m for m in MUTATIONS if options.only in f"{m.function} {m.file}"]
+    chosen = [m for m in chosen if options.compiled or not m.compiled]
+    survived, errors = [], []
+    for mutation in MUTATIONS:  # all of them, so that the list cannot rot
+        try:
+            mutation.applied((PACKAGE / mutation.file).read_text())
+        except (MutationError, OSError) as error:
+            errors.append(str(error))
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Copy(Path(folder) / "copy")
+        core = Core(Path(folder)) if any(m.compiled for m in chosen) else None
+        if core is not None:
+            core.build(copy.package / "_core")
+        needed = tuple(dict.fromkeys(name for m in chosen for name in m.tests))
+        failed = copy.failed_test(needed) if needed else None
+        if failed is not None:
+            errors.append(f"{failed} fails without any mutation.")
+            chosen = []
+        print(row("function", "mutation", "noticed by", "seconds"), flush=True)
+        for mutation in sorted(chosen, key=lambda m: m.compiled):
+            start = time.monotonic()
+            try:
+                test = try_mutation(mutation, copy, core if mutation.compiled else None)
+            except MutationError as error:
+                errors.append(str(error))
+                test = "(could not be tried)"
+            if test is None:
+                survived.append(mutation.function)
+            change = short(f"{mutation.old} -> {mutation.new.strip() or '(nothing)'}")
+            seconds = f"{time.monotonic() - start:.0f}"
+            print(row(mutation.function, change, test or "NOBODY", seconds), flush=True)
+    for error in errors:
+        print(f"error: {error}")
+    print(f"{len(chosen) - len(survived)} of {len(chosen)} mutants noticed.")
+    if errors:
+        return 2
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
