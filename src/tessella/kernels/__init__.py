@@ -6,6 +6,7 @@ from tessella.kernels._integral import IntegralKernels
 from tessella.kernels._learned import LearnedKernel
 from tessella.kernels._names import BasisFunction, basis_functions, basis_names
 from tessella.kernels._polynomial import PolynomialKernels
+from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import UnitBox
 from tessella.kernels._sensitivity import Sensitivities
 from tessella.kernels._stacked import StackedKernels
@@ -20,6 +21,7 @@ __all__ = [
     "LearnedKernel",
     "Moments",
     "PolynomialKernels",
+    "Predictor",
     "Sensitivities",
     "StackedKernels",
     "TessellatedKernels",

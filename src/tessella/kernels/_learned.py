@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tessella.kernels._base import FloatArray, KernelSet, as_rows
+from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import UnitBox
-
-_TILE_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,18 +112,28 @@ class LearnedKernel:
         -------
         ndarray of shape (m,) or (m, k)
         """
-        left, right = self._scale(X), self._scale(Y)
-        if w.ndim == 1:
-            return self.kernels.scores(left, right, self.P, w, n_jobs=n_jobs)
-        if w.shape[1] == 1:
-            return self.kernels.scores(left, right, self.P, w[:, 0], n_jobs=n_jobs)[:, None]
-        # One tile of the matrix serves all vectors.
-        step = max(1, _TILE_BYTES // (8 * max(1, len(right))))
-        result = np.empty((len(left), w.shape[1]))
-        for start in range(0, len(left), step):
-            rows = slice(start, start + step)
-            result[rows] = self.kernels.cross(left[rows], right, self.P, n_jobs=n_jobs) @ w
-        return result
+        columns = w if w.ndim == 2 else w[:, None]
+        result = self.predictor(Y, columns).scores(X, n_jobs=n_jobs)
+        return result if w.ndim == 2 else result[:, 0]
+
+    def predictor(self, Y: ArrayLike, coefficients: FloatArray) -> KernelPredictor:
+        """Prepare predictions with fixed support vectors.
+
+        Parameters
+        ----------
+        Y : array-like of shape (l, n_features)
+            Support vectors in the units of the training data.
+        coefficients : ndarray of shape (l, k)
+            Coefficients of the support vectors, one column for each machine.
+
+        Returns
+        -------
+        KernelPredictor
+            An object whose ``scores(X)`` is ``self(X, Y) @ coefficients``. It pays for the
+            support vectors once, however often it is used.
+        """
+        prepared = self.kernels.predictor(self.P, self._scale(Y), coefficients)
+        return KernelPredictor(self.box, prepared)
 
     @property
     def n_features_in(self) -> int:
@@ -161,6 +170,44 @@ class LearnedKernel:
     def __repr__(self) -> str:
         family = type(self.kernels).__name__
         return f"LearnedKernel({family}, n_features={self.n_features_in}, n_params={len(self.P)})"
+
+
+@dataclass(frozen=True, eq=False)
+class KernelPredictor:
+    """Predictions of a learned kernel with fixed support vectors, on raw features.
+
+    Attributes
+    ----------
+    box : UnitBox
+        Scaling of the features.
+    prepared : Predictor
+        Predictions on scaled features.
+    """
+
+    box: UnitBox
+    prepared: Predictor
+
+    @property
+    def products_per_row(self) -> int:
+        """Multiplications per row of X in the largest matrix product that is left to BLAS."""
+        return self.prepared.products_per_row
+
+    def scores(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
+        """Compute the kernel between X and the support vectors, times the coefficients.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features)
+            Rows in the units of the training data.
+        n_jobs : int, optional
+            Number of threads. None uses all the process may use.
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+            One column for each column of coefficients.
+        """
+        return self.prepared.scores(self.box.apply(as_rows(X)), n_jobs=n_jobs)
 
 
 def _same(a: Any, b: Any) -> bool:
