@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from tessella.estimators._base import BaseLearnedKernel
-from tessella.estimators._checks import fit_box
-from tessella.estimators._fitting import Given, Outcome, Watchers
 from tessella.estimators._machines import Machines, class_pairs
 from tessella.estimators._one_vs_one import OneVsOneMixin, class_multipliers, encode_labels
-from tessella.estimators._separate import learn_separately
+from tessella.estimators._problem import TrainingProblem, ValidatedData
+from tessella.estimators._separate import solve_separately
+from tessella.estimators._solving import FitCallbacks
+from tessella.estimators._state import FittedState
 from tessella.estimators._training_set import TrainingSet
-
-FloatArray = NDArray[np.float64]
+from tessella.estimators._warm_start import PreviousFit
 
 
 class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # type: ignore[misc]
@@ -232,24 +230,20 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
             )
         self._check_votes()
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> Outcome:
-        X, y, weight = self._validated(X, y, sample_weight)
-        classes, codes = encode_labels(y, weight)
-        weight, held_out = self._hold_out(X, y, weight, stratify=True)
+    def _prepare(self, data: ValidatedData) -> TrainingProblem:
+        classes, codes = encode_labels(data.y, data.weight)
+        weight, validation_set = self._hold_out(data, stratify=True)
         weight = weight * class_multipliers(self.class_weight, classes, codes, weight)
-        rows = TrainingSet.build(X, codes, weight)
-        self.classes_ = classes
-        pairs, given = class_pairs(len(classes)), Given(len(X), held_out=held_out)
-        if self.multi_class == "separate" and len(pairs) > 1:
-            return learn_separately(self, rows, pairs, fit_box(rows.X), given, watchers)
+        rows = TrainingSet.build(data.X, codes, weight)
+        pairs = class_pairs(len(classes))
         machines = Machines.one_vs_one(rows.y, self.C * rows.weight, pairs)
-        return Outcome.of(self._solve(rows, machines, given, watchers))
+        return TrainingProblem.build(
+            data, rows, machines, classes=classes, validation_set=validation_set
+        )
 
-    def _machine_scores(self, X: FloatArray) -> FloatArray:
-        if not isinstance(self.kernel_, list):
-            return super()._machine_scores(X)
-        scores = np.empty((len(X), len(self.kernel_)))
-        for k, (kernel, w) in enumerate(zip(self.kernel_, self.dual_coef_, strict=True)):
-            own = w != 0.0
-            scores[:, k] = kernel.scores(X, self.support_vectors_[own], w[own], n_jobs=self.n_jobs)
-        return scores
+    def _solve(
+        self, problem: TrainingProblem, callbacks: FitCallbacks, previous: PreviousFit | None
+    ) -> FittedState:
+        if self.multi_class == "separate" and len(problem.machines) > 1:
+            return solve_separately(self, problem, callbacks, previous)
+        return super()._solve(problem, callbacks, previous)

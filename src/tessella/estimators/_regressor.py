@@ -10,8 +10,8 @@ from sklearn.base import RegressorMixin
 
 from tessella.estimators._base import BaseLearnedKernel
 from tessella.estimators._checks import require_positive
-from tessella.estimators._fitting import Given, Outcome, Watchers
 from tessella.estimators._machines import Machines
+from tessella.estimators._problem import TrainingProblem, ValidatedData
 from tessella.estimators._training_set import TrainingSet
 from tessella.svm import DualProblem
 
@@ -213,16 +213,21 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         super()._check_params()
         require_positive("epsilon", self.epsilon, or_zero=True)
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> Outcome:
-        X, y, weight = self._validated(X, y, sample_weight)
-        weight, held_out = self._hold_out(X, y, weight)
-        rows = TrainingSet.build(X, np.asarray(y, dtype=np.float64), weight)
+    def _prepare(self, data: ValidatedData) -> TrainingProblem:
+        weight, validation_set = self._hold_out(data)
+        rows = TrainingSet.build(data.X, np.asarray(data.y, dtype=np.float64), weight)
         mean, scale = _mean_and_deviation(rows.y, rows.weight)
         dual = DualProblem.regression(
             (rows.y - mean) / scale, self.C * rows.weight, float(self.epsilon)
         )
-        given = Given(len(X), scale, mean, held_out)
-        return Outcome.of(self._solve(rows, Machines.single(dual), given, watchers))
+        return TrainingProblem.build(
+            data,
+            rows,
+            Machines.single(dual),
+            target_scale=scale,
+            target_mean=mean,
+            validation_set=validation_set,
+        )
 
     def predict(self, X: Any) -> FloatArray:
         """Prediction for each row, in the units of y.

@@ -164,7 +164,7 @@ def _prepared(search: Search, path: Path, candidate: Candidate, previous: Any) -
         return previous.set_params(**clone(candidate.params, safe=False))
     model = search.model(candidate.params)
     if start is not None:
-        last_step(model)._begin_at(start)
+        last_step(model)._start_from(start)
     return model
 
 
