@@ -1,4 +1,4 @@
-"""The kernel that learning returns."""
+"""Learned kernels: functions of raw features that an estimator has learned."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from tessella.kernels._scaling import UnitBox
 class LearnedKernel:
     """A learned kernel on raw features: ``k(X, Y)`` is its matrix.
 
-    Scaling to the unit cube is part of it, so it is applied to data in the units of the training
-    data. Picklable whenever its kernel set is. Two of them are equal when they are the same
-    function by construction: same kernel set, same P, same scaling.
+    The kernel includes the scaling to the unit cube, so it is applied to data in the units of the
+    training data. It can be pickled if its kernel set can. Two learned kernels are equal if they
+    have the same kernel set, the same P and the same scaling.
 
     Attributes
     ----------
     kernels : KernelSet
-        The family it was chosen from.
+        Family that the kernel was chosen from.
     P : ndarray of shape (n_params, n_params)
-        Its matrix.
+        Positive semidefinite matrix: the parameter of the kernel within its family.
     box : UnitBox
-        The scaling.
+        Scaling of raw features to the unit cube.
 
     See Also
     --------
     tessella.gaussian_process.LearnedGPKernel : The same kernel for scikit-learn's Gaussian
-        processes, and the fast way into ``KernelRidge`` and ``KernelPCA``.
-    tessella.KernelFeatures : Explicit features of it, for linear models on many rows.
+        processes, and the fast way to use it in ``KernelRidge`` and ``KernelPCA``.
+    tessella.KernelFeatures : Explicit features of a learned kernel, for linear models.
 
     Notes
     -----
     scikit-learn calls a kernel function in two ways. ``SVC`` and ``SVR`` ask for a whole matrix.
     ``KernelRidge``, ``KernelPCA`` and ``Nystroem`` call it once for every pair of rows and expect
-    a number. Both work here, but the second way costs a Python call per entry: give those
-    estimators a :class:`~tessella.gaussian_process.LearnedGPKernel` instead, which they ask for
-    whole matrices, or ``kernel="precomputed"`` and the matrix.
+    a number. Both work, but the second way needs a Python call for each entry. It is faster to
+    give these estimators a :class:`~tessella.gaussian_process.LearnedGPKernel`, which they ask
+    for whole matrices, or ``kernel="precomputed"`` and the matrix.
 
     Examples
     --------
@@ -68,21 +68,21 @@ class LearnedKernel:
     def __call__(
         self, X: ArrayLike, Y: ArrayLike | None = None, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """Kernel matrix, or the kernel of two single rows.
+        """Compute the kernel matrix, or the kernel of two single rows.
 
         Parameters
         ----------
         X : array-like of shape (m, n_features) or (n_features,)
-            Rows, or one row, in the units of the training data.
+            Rows or a single row, in the units of the training data.
         Y : array-like of shape (l, n_features) or (n_features,), optional
-            Other rows, or another row; X when left out.
+            Other rows or another row. X by default.
         n_jobs : int, optional
-            Threads; None for all the process may use.
+            Number of threads. None uses all cores that the process may use.
 
         Returns
         -------
         ndarray of shape (m, l), or float for single rows
-            Exactly symmetric when Y is left out or is X.
+            Kernel values. The matrix is exactly symmetric if Y is left out or is X.
         """
         if np.ndim(X) == 1:
             return self._of_two_rows(X, X if Y is None else Y)
@@ -91,26 +91,38 @@ class LearnedKernel:
         return self.kernels.cross(self._scale(X), self._scale(Y), self.P, n_jobs=n_jobs)
 
     def diag(self, X: ArrayLike) -> FloatArray:
-        """``k(x, x)`` for each row of X, without the matrix."""
+        """Compute ``k(x, x)`` for each row of X, without the kernel matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features)
+            Rows in the units of the training data.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Diagonal of the kernel matrix of X.
+        """
         return self.kernels.diag(self._scale(X), self.P)
 
     def scores(
         self, X: ArrayLike, Y: ArrayLike, w: FloatArray, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """``self(X, Y) @ w`` in tiles, without the matrix.
+        """Compute ``self(X, Y) @ w`` without the whole kernel matrix.
 
         Parameters
         ----------
         X, Y : array-like of shape (m, n_features) and (l, n_features)
             Rows in the units of the training data.
         w : ndarray of shape (l,) or (l, k)
-            One vector, or several side by side.
+            Vector of coefficients, or several vectors as columns.
         n_jobs : int, optional
-            Threads; None for all the process may use.
+            Number of threads. None uses all cores that the process may use.
 
         Returns
         -------
         ndarray of shape (m,) or (m, k)
+            Products of the kernel matrix with the vectors.
         """
         columns = w if w.ndim == 2 else w[:, None]
         result = self.predictor(Y, columns).scores(X, n_jobs=n_jobs)
@@ -137,7 +149,7 @@ class LearnedKernel:
 
     @property
     def n_features_in(self) -> int:
-        """Columns of the rows it takes."""
+        """Number of features of the rows that the kernel takes."""
         return self.box.n_features_in
 
     def _of_two_rows(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
@@ -147,7 +159,7 @@ class LearnedKernel:
                 f"{np.shape(y)}."
             )
         x_row, y_row = np.atleast_2d(x), np.atleast_2d(y)
-        # One thread: waking others takes longer than a single value.
+        # One thread, because waking others takes longer than computing a single value.
         value: FloatArray = self(x_row, y_row, n_jobs=1)[0, 0]
         return value
 
@@ -200,7 +212,7 @@ class KernelPredictor:
         X : array-like of shape (m, n_features)
             Rows in the units of the training data.
         n_jobs : int, optional
-            Number of threads. None uses all the process may use.
+            Number of threads. None uses all cores that the process may use.
 
         Returns
         -------
@@ -211,7 +223,7 @@ class KernelPredictor:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Equality of values, of arrays in whole, of what containers hold."""
+    """Whether two values are equal; arrays and containers are compared as a whole."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
     if isinstance(a, tuple | list) and isinstance(b, tuple | list):

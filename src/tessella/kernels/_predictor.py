@@ -40,7 +40,7 @@ class Predictor(ABC):
         X : array-like of shape (m, n)
             Scaled rows.
         n_jobs : int, optional
-            Number of threads. None uses all the process may use.
+            Number of threads. None uses all cores that the process may use.
 
         Returns
         -------
