@@ -54,7 +54,7 @@ SKOPS_TRUSTED: list[str] = [
 _NEEDED = ("kernel_", "support_vectors_", "dual_coef_", "intercept_", "n_features_in_")
 
 _TAG = "$type"  # marks what JSON has no notation for
-_NOT_OF_THE_MODEL = ("_skl_callbacks",)  # scikit-learn's callbacks watch a fit, no more
+_NOT_OF_THE_MODEL = ("_predictor_cache", "_skl_callbacks")  # rebuilt when needed; for fits alone
 
 
 class ModelFileError(ArchiveError):

@@ -9,7 +9,6 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-import tessella.estimators._base as base
 from tessella import (
     LearnedKernelSVC,
     LearnedKernelSVR,
@@ -192,23 +191,9 @@ def test_not_fitted(case):
 
 
 def test_too_large_for_memory(case, monkeypatch):
-    monkeypatch.setattr(base, "require_memory", _require_with(1000))
+    monkeypatch.setattr("tessella.backend._memory.available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"needs .* 1000 B are available.*precision='float32'"):
         bad(case)
-
-
-def _require_with(available):
-    import tessella.backend._memory as memory
-
-    def require(needed, purpose, remedy):
-        original = memory.available_memory
-        memory.available_memory = lambda: available
-        try:
-            memory.require_memory(needed, purpose, remedy)
-        finally:
-            memory.available_memory = original
-
-    return require
 
 
 def test_memory_is_checked_before_anything_is_allocated():
@@ -221,7 +206,7 @@ def test_memory_is_checked_before_anything_is_allocated():
 
 def test_the_default_solver_needs_no_whole_matrix(monkeypatch):
     """The joint method holds six matrices of 72 MB, the default some rows of one."""
-    monkeypatch.setattr(base, "require_memory", _require_with(256 * 2**20))
+    monkeypatch.setattr("tessella.backend._memory.available_memory", lambda: 256 * 2**20)
     X = np.random.default_rng(0).random((3000, 2))
     assert LearnedKernelSVR(tol=0.1).fit(X, X[:, 0]).gap_ <= 0.1
     with pytest.raises(MemoryError, match="3000 rows"):

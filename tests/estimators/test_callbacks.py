@@ -11,7 +11,6 @@ from sklearn.preprocessing import StandardScaler
 
 import tessella
 from tessella import LearnedKernelSVC, LearnedKernelSVR
-from tessella.estimators._callbacks import gap_levels
 
 callback = pytest.importorskip("sklearn.callback")
 
@@ -144,9 +143,11 @@ def test_what_is_no_callback_is_refused():
         LearnedKernelSVR().set_callbacks(print)
 
 
-def test_levels():
-    assert gap_levels(0.5) == [0.5]
-    assert gap_levels(0.1) == [0.1]
-    assert gap_levels(20.0) == [20.0]
-    assert gap_levels(1e-3) == pytest.approx([0.1, 0.01, 0.001])
-    assert len(gap_levels(1e-12)) == 12
+@pytest.mark.parametrize(
+    ("tol", "name"), [(0.5, "gap 5e-01"), (0.1, "gap 1e-01"), (20.0, "gap 2e+01")]
+)
+def test_a_large_tolerance_is_one_stage(circles, tol, name):
+    recorder = Recorder()
+    LearnedKernelSVC(tol=tol).set_callbacks(recorder).fit(*circles)
+    begun = [event[1] for event in recorder.events if event[0] == "begin"]
+    assert [task for task in begun if task.startswith("gap")] == [name]

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import pickle
 import signal
+import sys
 import warnings
 
 import numpy as np
@@ -9,7 +11,7 @@ import pandas as pd
 import pytest
 from estimators.conftest import raw_scores
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, make_circles
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -200,10 +202,32 @@ def test_float32_precision_is_certified(case):
     assert model.objective_ == pytest.approx(exact.objective_, rel=2e-3)
 
 
-def test_threads_do_not_change_the_model(case):
+def count_threads():
+    return len(os.listdir("/proc/self/task"))
+
+
+@pytest.mark.parametrize("make", [LearnedKernelSVC, LearnedKernelSVR])
+def test_threads_do_not_change_the_model(make):
+    """Large enough for threads: compiled loops start them from about 2**24 operations."""
+    X, y = make_circles(2100, noise=0.3, factor=0.5, random_state=0)
+    new = np.random.default_rng(0).uniform(-1.5, 1.5, (20_000, 2))
+    one = make(C=1.0, tol=1e-2, n_jobs=1).fit(X, y)
+    many = make(C=1.0, tol=1e-2, n_jobs=7).fit(X, y)
+    if sys.platform == "linux":
+        assert count_threads() >= 7, "the fit was too small to start threads"
+    np.testing.assert_allclose(many.P_, one.P_, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(raw_scores(many, new), raw_scores(one, new), rtol=1e-9, atol=1e-9)
+
+
+def test_threads_do_not_change_predictions(case):
     model, X, y = case
-    one, two = (raw_scores(clone(model).set_params(n_jobs=n).fit(X, y), X) for n in (1, 2))
-    np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-2)
+    model.fit(X, y)
+    new = np.tile(X, (400, 1))
+    one = raw_scores(model.set_params(n_jobs=1), new)
+    many = raw_scores(model.set_params(n_jobs=7), new)
+    if sys.platform == "linux":
+        assert count_threads() >= 7, "the prediction was too small to start threads"
+    np.testing.assert_array_equal(many, one)
 
 
 def test_default_on_raw_real_data():

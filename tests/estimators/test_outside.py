@@ -68,7 +68,7 @@ def test_message_names_rows_features_and_rule():
         (TessellatedKernels(2, 0.5), r"polynomial of degree 2 \(out_of_box='extrapolate'\)"),
         (TessellatedKernels(1, 0.5, out_of_box="clip"), r"stays constant \(out_of_box='clip'\)"),
         (TessellatedKernels(1, 0.5, out_of_box="error"), "refuses points"),
-        (TessellatedKernels(1, 2.0), "None is beyond 2 times that range"),
+        (TessellatedKernels(1, 2.0), "None of them is beyond 2 times that range"),
         ("polynomial", "There the kernel is given by the same formula"),
     ],
     ids=str,

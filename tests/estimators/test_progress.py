@@ -72,9 +72,9 @@ def test_disabled_writes_nothing(screen):
 
 def test_verbose_two_is_the_display(case, monkeypatch, screen, capsys):
     model, X, y = case
-    display = tessella.estimators._base.ProgressDisplay
+    display = tessella.estimators._solving.ProgressDisplay
     monkeypatch.setattr(
-        tessella.estimators._base, "ProgressDisplay", lambda tol: display(tol, console=screen)
+        tessella.estimators._solving, "ProgressDisplay", lambda tol: display(tol, console=screen)
     )
     model = clone(model).set_params(verbose=2).fit(X, y)
     assert "gap" in shown(screen)

@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.inspection import permutation_importance
 
-import tessella.estimators._relevance as lazy
 from tessella import LearnedKernelSVC, LearnedKernelSVR
 from tessella.estimators._relevance import representative_rows
 from tessella.estimators._training_set import TrainingSet
@@ -91,8 +90,8 @@ def test_nothing_is_computed_before_it_is_read(case, monkeypatch):
     def forbidden(model):
         raise AssertionError("too early")
 
-    monkeypatch.setattr(lazy, "feature_relevance", forbidden)
-    monkeypatch.setattr(lazy, "interaction_relevance", forbidden)
+    monkeypatch.setattr("tessella.estimators._relevance.feature_relevance", forbidden)
+    monkeypatch.setattr("tessella.estimators._relevance.interaction_relevance", forbidden)
     model, X, y = case
     model = clone(model).fit(X, y)
     model.predict(X)

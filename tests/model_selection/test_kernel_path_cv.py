@@ -33,8 +33,8 @@ from tessella import (
     TessellatedKernels,
 )
 from tessella.model_selection._grid import default_grid
-from tessella.model_selection._path import Candidate, Outcome, Path, in_pieces
-from tessella.model_selection._results import Outcomes
+from tessella.model_selection._path import Candidate, CandidateResult, FoldPath, split_paths
+from tessella.model_selection._results import SearchResults
 
 FEW = {"C": [0.3, 3.0]}
 GRID = {"C": [10.0, 0.1, 1.0], "delta": [0.1, 1.0]}
@@ -260,7 +260,7 @@ def test_scorer_that_returns_several_scores(circles):
 
     search = KernelPathCV(LearnedKernelSVC(), FEW, cv=2, scoring=both, refit="hits").fit(*circles)
     assert search.best_score_ == search.cv_results_["mean_test_hits"].max()
-    with pytest.raises(ValueError, match="does not tell which one decides"):
+    with pytest.raises(ValueError, match="does not name the one that decides"):
         KernelPathCV(LearnedKernelSVC(), FEW, cv=2, scoring=both, eliminate=True).fit(*circles)
 
 
@@ -274,7 +274,7 @@ def test_refit_by_a_function_and_not_at_all(circles):
     with pytest.raises(AttributeError) as refused:
         search.predict(X)
     assert "refit=False" in str(refused.value.__cause__)
-    with pytest.raises(ValueError, match="no index"):
+    with pytest.raises(ValueError, match="not the index"):
         KernelPathCV(LearnedKernelSVC(), FEW, cv=2, refit=lambda results: 7).fit(X, y)
 
 
@@ -303,15 +303,15 @@ def test_elimination_chooses_the_same_with_fewer_fits(waves):
 
 
 def test_survivors_by_hand():
-    outcomes = Outcomes([Candidate(i, {}) for i in range(5)], 3)
+    outcomes = SearchResults([Candidate(i, {}) for i in range(5)], 3)
     # The leader, an equal in other folds, one clearly worse, a failed one, a hopeless one.
     table = [[0.9, 0.8], [0.8, 0.9], [0.6, 0.5], [np.nan, np.nan], [0.1, 0.1]]
     for i, row in enumerate(table):
         for fold, score in enumerate(row):
-            outcomes.add(Outcome(i, fold, score, 0.0, 0.0))
-    assert outcomes.survivors("score", {0, 1, 2, 3, 4}, 1) == {0, 1}
+            outcomes.add(CandidateResult(i, fold, score, 0.0, 0.0))
+    assert outcomes.remaining_candidates("score", {0, 1, 2, 3, 4}, 1) == {0, 1}
     # Their lags vary by 0.02 together, over two points: two standard errors are 0.141.
-    assert outcomes.survivors("score", {0, 1, 2}, 2) == {0, 1}
+    assert outcomes.remaining_candidates("score", {0, 1, 2}, 2) == {0, 1}
 
 
 # ---- side by side
@@ -330,11 +330,11 @@ def test_backends_give_the_same(waves, backend):
 def test_only_paths_without_a_chain_are_cut():
     rows = np.arange(3)
     points = [Candidate(i, {"C": 10.0**i}) for i in range(5)]
-    chain = Path(points, 0, rows, rows)
-    assert in_pieces([chain], 8) == [chain]
-    pieces = in_pieces([Path(points, 1, rows, rows, dict.fromkeys(range(5), "kernel"))], 2)
+    chain = FoldPath(points, 0, rows, rows)
+    assert split_paths([chain], 8) == [chain]
+    pieces = split_paths([FoldPath(points, 1, rows, rows, dict.fromkeys(range(5), "kernel"))], 2)
     assert [[c.index for c in piece.candidates] for piece in pieces] == [[0, 1], [2, 3], [4]]
-    assert [list(piece.starts) for piece in pieces] == [[0, 1], [2, 3], [4]]
+    assert [list(piece.start_kernels) for piece in pieces] == [[0, 1], [2, 3], [4]]
 
 
 def test_dask_backend(waves):

@@ -72,7 +72,7 @@ def test_interrupt_keeps_the_points_that_are_complete(waves):
     # Two paths of three points and two folds: six fits on the first fold, then three to
     # complete the first path; the interrupt comes with the eighth.
     search = KernelPathCV(LearnedKernelSVR(), GRID, cv=2, scoring=Interrupting(8))
-    with pytest.warns(UserWarning, match="best of the 1 points that are complete, of 6"):
+    with pytest.warns(UserWarning, match="best of the 1 completed candidates, of 6"):
         search.fit(X, y)
     complete = search.cv_results_["n_folds"] == 2
     assert complete.sum() == 1
@@ -110,14 +110,18 @@ def test_interrupted_fit_ends_the_search(waves, monkeypatch):
     [
         ({"estimator": Ridge()}, TypeError, "LearnedKernelSVC.*GridSearchCV"),
         ({"estimator": make_pipeline(StandardScaler(), Ridge())}, TypeError, "ends in one"),
-        ({"param_grid": {"c": [1]}}, ValueError, "'c', which is no parameter of LearnedKernelSVC"),
+        (
+            {"param_grid": {"c": [1]}},
+            ValueError,
+            "'c', which is not a parameter of LearnedKernelSVC",
+        ),
         (
             {
                 "estimator": make_pipeline(StandardScaler(), LearnedKernelSVC()),
                 "param_grid": {"C": [1]},
             },
             ValueError,
-            "no parameter of Pipeline. Did you mean 'learnedkernelsvc__C'?",
+            "not a parameter of Pipeline. Did you mean 'learnedkernelsvc__C'?",
         ),
         ({"param_grid": {"C": [1.0, -1.0]}}, ValueError, "C=-1.0 must be a positive"),
         ({"param_grid": {"C": []}}, ValueError, "C"),
@@ -125,7 +129,7 @@ def test_interrupted_fit_ends_the_search(waves, monkeypatch):
         ({"eliminate": "yes"}, ValueError, "eliminate='yes' must be True or False"),
         ({"eliminate": True, "refit": len}, ValueError, "one score to compare"),
         ({"refit": "roc_auc"}, ValueError, "there is only one"),
-        ({"scoring": ["accuracy", "roc_auc"]}, ValueError, "does not tell which one decides"),
+        ({"scoring": ["accuracy", "roc_auc"]}, ValueError, "does not name the one that decides"),
         ({"scoring": "mistakes"}, ValueError, "mistakes"),
     ],
 )

@@ -1,4 +1,4 @@
-"""scikit-learn estimators: thin faces of the solvers."""
+"""Estimators with the interface of scikit-learn that learn their kernel."""
 
 from tessella.estimators._checkpoint import CheckpointError
 from tessella.estimators._classifier import LearnedKernelSVC

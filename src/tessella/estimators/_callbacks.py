@@ -1,7 +1,7 @@
-"""scikit-learn's callbacks (from its version 1.9 on) as monitors of a run.
+"""scikit-learn's callbacks (since its version 1.9) as monitors of a run.
 
-``sklearn.callback`` imports rich where it is installed, so it is imported here only by a fit
-that has callbacks.
+``sklearn.callback`` imports rich if that is installed, which takes time. So it is imported only by
+a fit that has callbacks.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, Self, TypeVar
 
+from tessella.estimators._state import FittedState
 from tessella.solvers import IterationRecord, Monitor, SolverResult, SolverStatus
 
 T = TypeVar("T")
@@ -18,24 +19,24 @@ T = TypeVar("T")
 if find_spec("sklearn.callback") is None:
 
     class CallbackSupport:
-        """Nothing: this scikit-learn has no callbacks."""
+        """Adds nothing, because the installed version of scikit-learn has no callbacks."""
 
 else:
 
     class CallbackSupport:  # type: ignore[no-redef]
-        """``set_callbacks``, as scikit-learn's own estimators have it."""
+        """Adds the method ``set_callbacks`` of scikit-learn's own estimators."""
 
         def set_callbacks(self, *callbacks: Any) -> Self:
-            """Set callbacks for the fits to come, such as ``sklearn.callback.ProgressBar()``.
+            """Set callbacks for later fits, such as ``sklearn.callback.ProgressBar()``.
 
-            The task "fit" has a subtask for each order of magnitude of the certified gap on its
-            way to `tol`, and each of these one for each record of the solver. A callback that
-            asks to stop ends the fit with the best certified model.
+            The task "fit" has a subtask for each order of magnitude of the certified gap between
+            one and `tol`, and each of these has a subtask for each record of the solver. If a
+            callback asks to stop, the fit ends and keeps the best certified model.
 
             Parameters
             ----------
             *callbacks : callback instances
-                The callbacks; none to remove those set before.
+                The callbacks. Without any, those set before are removed.
 
             Returns
             -------
@@ -49,25 +50,26 @@ else:
 
 
 class CallbackMonitor(Monitor):
-    """Tells the callbacks of an estimator what its solver does.
+    """Reports the progress of a solver to the callbacks of an estimator.
 
     Parameters
     ----------
     estimator : estimator
-        The one that is fitted; its callbacks are set up here.
+        The estimator that is being fitted. Its callbacks are set up here.
     X, y, sample_weight : array-like
-        The data as given.
+        The data as passed to ``fit``.
 
     Attributes
     ----------
-    model_of : callable
-        A fitted estimator from a SolverResult; set when the fit knows how to make one.
+    state_of : callable
+        Function that makes a FittedState from a SolverResult. It is set as soon as the training
+        problem is known.
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
         from sklearn.callback import CallbackSupportMixin
 
-        self.model_of: Callable[[SolverResult], Any] | None = None
+        self.state_of: Callable[[SolverResult], FittedState] | None = None
         self._estimator = estimator
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self._data = {"X": X, "y": y, "metadata": metadata}
@@ -85,29 +87,31 @@ class CallbackMonitor(Monitor):
     def record(
         self, record: IterationRecord, answer: Callable[[], SolverResult]
     ) -> SolverStatus | None:
-        """One subtask; and the end of as many orders of magnitude as the gap has passed."""
+        """Report one subtask, and the end of each order of magnitude that the gap has passed."""
         iteration = self._stage.subcontext("iteration")
         iteration.call_on_fit_task_begin(estimator=self._estimator, **self._data)
-        stop = self._end(iteration, answer)
+        stop = self._end(iteration, lambda: self._state(answer()))
         while len(self._levels) > 1 and record.gap <= self._levels[0]:
             del self._levels[0]
             stop |= self._stage.call_on_fit_task_end(estimator=self._estimator, **self._data)
             self._next_stage()
         return SolverStatus.CALLBACK if stop else None
 
-    def finish(self, result: SolverResult) -> None:
-        """The end of the fit."""
+    def _state(self, result: SolverResult) -> FittedState:
+        assert self.state_of is not None
+        return self.state_of(result)
+
+    def finish(self, state: FittedState) -> None:
+        """Report the end of the fit."""
         self._stage.call_on_fit_task_end(estimator=self._estimator, **self._data)
-        self._end(self._fit, lambda: result)
+        self._end(self._fit, lambda: state)
 
-    def _end(self, context: Any, answer: Callable[[], SolverResult]) -> bool:
-        def attributes() -> dict[str, Any]:
-            assert self.model_of is not None
-            return dict(vars(self.model_of(answer())))
-
+    def _end(self, context: Any, state: Callable[[], FittedState]) -> bool:
         return bool(
             context.call_on_fit_task_end(
-                estimator=self._estimator, reconstruction_attributes=attributes, **self._data
+                estimator=self._estimator,
+                reconstruction_attributes=lambda: state().attributes(),
+                **self._data,
             )
         )
 
@@ -119,7 +123,10 @@ def run_with_callbacks(
     sample_weight: Any,
     body: Callable[[CallbackMonitor | None], T],
 ) -> T:
-    """Run the body of a fit; what its callbacks have set up is taken down whatever happens."""
+    """Run the body of a fit within scikit-learn's callback context, if there are callbacks.
+
+    The context takes down whatever the callbacks have set up, also after an error.
+    """
     if not hasattr(estimator, "_skl_callbacks"):
         return body(None)
     from sklearn.callback import with_callbacks
@@ -133,7 +140,7 @@ def run_with_callbacks(
 
 
 def gap_levels(tol: float) -> list[float]:
-    """Gaps at which a part of a fit is done: a tenth, a hundredth, ... and in the end `tol`.
+    """Gaps at which a subtask of a fit is done: a tenth, a hundredth and so on, and last `tol`.
 
     Examples
     --------

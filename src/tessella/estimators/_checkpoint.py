@@ -1,4 +1,8 @@
-"""Checkpoints: what a fit knows, on the disk, so that a killed one goes on where it was."""
+"""Checkpoints: files from which an interrupted fit continues.
+
+Dual vectors are stored in the stacked layout of :mod:`tessella.estimators._layouts`, that of the
+solver. It belongs to the merged and sorted rows, so the order of the rows may change between runs.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,9 @@ from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
 
-INTERVAL = 30.0  # least seconds between two writes within a run
+INTERVAL = 30.0  # smallest number of seconds between two writes within a run
 
-# After these the same fit would do no better; all others invite to go on.
+# After these the same fit would not get further; after all others it can be continued.
 FINISHED = (SolverStatus.OPTIMAL, SolverStatus.VALIDATION, SolverStatus.STALLED)
 
 _PAIR = ("P", "w", "w_bound")
@@ -44,7 +48,17 @@ _FORMAT = ArchiveFormat(
 
 
 class StartingPoint(Monitor):
-    """A pair from an earlier run, with the dual vector that proved its lower bound."""
+    """The result of an earlier run from which a run starts; dual vectors are stacked.
+
+    Parameters
+    ----------
+    P : ndarray of shape (n_params, n_params)
+        Parameter of the kernel.
+    w : ndarray of shape (m,) or None
+        Dual vector of the best pair; None if the rows have changed.
+    w_bound : ndarray of shape (m,) or None
+        Dual vector that proves the lower bound.
+    """
 
     def __init__(self, P: FloatArray, w: FloatArray | None, w_bound: FloatArray | None) -> None:
         self.P = P
@@ -52,13 +66,13 @@ class StartingPoint(Monitor):
         self._w_bound = w_bound
 
     def known(self) -> Sequence[tuple[FloatArray, FloatArray]]:
-        """Both dual vectors with P: the first for the value, the second for the bound."""
+        """P with the dual vector of the best value and with that of the best lower bound."""
         return [(self.P, w) for w in (self.w, self._w_bound) if w is not None]
 
 
 @dataclass(frozen=True)
-class _Earlier:
-    """The content of a checkpoint."""
+class _CheckpointContent:
+    """The content of a checkpoint file."""
 
     fingerprint: dict[str, str]
     finished: bool
@@ -68,24 +82,26 @@ class _Earlier:
 
 
 class Checkpoint(Monitor):
-    """Keeps the best certified pair of a fit in a file, and gives back that of an earlier run.
+    """Writes the best certified pair of a fit to a file, and reads that of an earlier run.
 
-    The file is replaced at most every :data:`INTERVAL` seconds, at records, and when the run
-    ends, however it ends. A failure to write is a warning: the fit is worth more.
+    The file is replaced at records of the solver, at most every :data:`INTERVAL` seconds, and when
+    the run ends for whatever reason. A failure to write is only a warning, because the fit itself
+    can go on.
 
     Parameters
     ----------
     path : path-like
-        The file. One that exists is read at once.
+        Path of the file. An existing file is read at once.
     fingerprint : dict
-        From :func:`fingerprint`; what the file's has to agree with.
+        Digests from :func:`fingerprint`, with which those of an existing file have to agree.
 
     Attributes
     ----------
     start : StartingPoint or None
-        Where an earlier run of the same fit was.
+        The result of an earlier run of the same fit.
     scores : list of float
-        Validation scores, of the earlier run at first; whoever scores appends to it.
+        Validation scores. It starts with those of the earlier run, and the monitor that computes
+        scores appends to it.
     """
 
     def __init__(self, path: str | os.PathLike[str], fingerprint: dict[str, str]) -> None:
@@ -100,7 +116,7 @@ class Checkpoint(Monitor):
         self._unsaved: Callable[[], SolverResult] | None = None
         self._failed = False
 
-    def _read_earlier(self) -> _Earlier | None:
+    def _read_earlier(self) -> _CheckpointContent | None:
         if not self._path.exists():
             return None
         try:
@@ -111,25 +127,25 @@ class Checkpoint(Monitor):
         if not changed:
             return earlier
         if earlier.finished:
-            return None  # its fit has its answer: the place is free
+            return None  # that fit is finished, so its file may be replaced
         raise CheckpointError(
-            f"{self._path} is the checkpoint of another fit, which is not finished: other "
+            f"{self._path} is the checkpoint of another fit, which is not finished: it has other "
             f"{' and '.join(changed)}. Give another path, or delete the file if it is not needed."
         )
 
     def record(self, record: IterationRecord, answer: Callable[[], SolverResult]) -> None:  # noqa: ARG002
-        """Write, if the last time is long enough ago."""
+        """Write the file if enough time has passed since it was last written."""
         self._unsaved = answer
         if time.monotonic() - self._written >= INTERVAL:
             self.flush()
 
     def flush(self) -> None:
-        """Write what has not been written yet."""
+        """Write the latest record if it has not been written yet."""
         if self._unsaved is not None:
             self._write(self._unsaved())
 
     def finish(self, result: SolverResult) -> SolverResult:
-        """Write the answer of the run; gives it back with the history of all runs."""
+        """Write the result of the run, and return it with the history of all runs."""
         self._write(result)
         return replace(result, history=self._whole_history(result))
 
@@ -139,7 +155,8 @@ class Checkpoint(Monitor):
     def _write(self, result: SolverResult) -> None:
         store = ArrayStore()
         history = self._whole_history(result)
-        pair = {name: store.add(getattr(result, name), name) for name in _PAIR}
+        arrays = zip(_PAIR, (result.P, result.w, result.w_bound), strict=True)
+        pair = {name: store.add(array, name) for name, array in arrays}
         columns = {
             f.name: store.add(np.array([getattr(r, f.name) for r in history]), f"history.{f.name}")
             for f in fields(IterationRecord)
@@ -156,13 +173,14 @@ class Checkpoint(Monitor):
         try:
             _FORMAT.write(self._path, content, store)
         except OSError as error:
-            self._complain(error)
+            self._warn_of_failure(error)
         self._written, self._unsaved = time.monotonic(), None
 
-    def _complain(self, error: OSError) -> None:
+    def _warn_of_failure(self, error: OSError) -> None:
         if not self._failed:
             warnings.warn(
-                f"The checkpoint {self._path} could not be written ({error}); the fit goes on.",
+                f"The checkpoint {self._path} could not be written ({error}). The fit continues "
+                "without it.",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -172,7 +190,7 @@ class Checkpoint(Monitor):
 def continued(
     earlier: tuple[IterationRecord, ...], history: tuple[IterationRecord, ...]
 ) -> tuple[IterationRecord, ...]:
-    """The records of two runs as of one: counts and times go on."""
+    """The records of two runs as those of one, with counts and times added up."""
     if not earlier:
         return history
     last = earlier[-1]
@@ -187,7 +205,7 @@ def continued(
     )
 
 
-def _read(path: Path) -> _Earlier:
+def _read(path: Path) -> _CheckpointContent:
     with _FORMAT.reading(path) as (manifest, arrays):
         P, w, w_bound = (arrays[manifest["pair"][name]] for name in _PAIR)
         square = P.ndim == 2 and P.shape[0] == P.shape[1]
@@ -196,7 +214,7 @@ def _read(path: Path) -> _Earlier:
             raise ArchiveError("the arrays of the checkpoint do not fit together.")
         columns = {name: arrays[member].tolist() for name, member in manifest["history"].items()}
         rows = zip(*columns.values(), strict=True)
-        return _Earlier(
+        return _CheckpointContent(
             fingerprint=dict(manifest["fingerprint"]),
             finished=bool(manifest["finished"]),
             start=StartingPoint(P, w, w_bound),
@@ -208,11 +226,11 @@ def _read(path: Path) -> _Earlier:
 def fingerprint(
     estimator: str, rows: TrainingSet, dual: DualProblem, kernels: KernelSet
 ) -> dict[str, str]:
-    """What makes a fit the same fit, by the names under which it is told apart.
+    """Digests of everything that defines a training problem, by name.
 
-    The problem counts, not the way to its solution: solver, tolerance, limits, precision and
-    threads may change between two runs. The pair of the first is certified anew by the second,
-    so even an equal fingerprint of two different problems could not make a wrong certificate.
+    Solver, tolerance, limits, precision and threads are left out, so they may change between two
+    runs. The second run certifies the pair of the first again, so that even an equal fingerprint
+    of two different problems could not lead to a wrong certificate.
     """
     machine = (dual.linear, dual.lower, dual.upper, dual.epsilon)
     return {
@@ -230,7 +248,7 @@ def _digest(value: Any) -> str:
 
 
 def _feed(update: Callable[[bytes], None], value: Any) -> None:
-    """Bytes that tell values apart; code is known by its name."""
+    """Feed bytes that distinguish values; functions and classes are represented by their names."""
     if isinstance(value, np.ndarray):
         update(f"{value.dtype.str}{value.shape}".encode())
         update(np.ascontiguousarray(value).tobytes())
@@ -250,7 +268,7 @@ def _feed(update: Callable[[bytes], None], value: Any) -> None:
 
 
 def check_path(path: Any) -> None:
-    """Refuse what cannot be a checkpoint's place, before any work is done."""
+    """Raise ValueError for a path that cannot be written, before any work is done."""
     if not isinstance(path, str | os.PathLike):
         raise ValueError(f"checkpoint={path!r} must be None or the path of a file.")
     folder = Path(path).absolute().parent

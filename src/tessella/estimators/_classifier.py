@@ -4,145 +4,156 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from tessella.estimators._base import BaseLearnedKernel
-from tessella.estimators._checks import fit_box
-from tessella.estimators._fitting import Given, Outcome, Watchers
 from tessella.estimators._machines import Machines, class_pairs
 from tessella.estimators._one_vs_one import OneVsOneMixin, class_multipliers, encode_labels
-from tessella.estimators._separate import learn_separately
+from tessella.estimators._problem import TrainingProblem, ValidatedData
+from tessella.estimators._separate import solve_separately
+from tessella.estimators._solving import FitCallbacks
+from tessella.estimators._state import FittedState
 from tessella.estimators._training_set import TrainingSet
-
-FloatArray = NDArray[np.float64]
+from tessella.estimators._warm_start import PreviousFit
 
 
 class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # type: ignore[misc]
     """Support vector classification that learns its kernel, with a certificate.
 
-    Finds the kernel of a convex family and the support vector machine on it together, and proves
-    how far the answer can be from the optimum: ``gap_``.
+    The kernel is chosen from a convex family, together with the support vector machine that uses
+    it. The fit also proves how far the model can be from the best one: see ``gap_``.
 
     Parameters
     ----------
     C : float, default=10.0
-        Weight of the loss, per sample. Kernels are normalised by the volume of their integration
-        box, so a good value does not depend on `delta` nor on the number of features.
+        Weight of the loss of each sample. Kernels are normalised by the volume of their
+        integration box, so a good value depends neither on `delta` nor on the number of features.
     kernels : {"tessellated", "polynomial"} or KernelSet, default="tessellated"
-        The family to choose from. The names use `degree` and `delta`; a
-        :class:`~tessella.kernels.KernelSet` brings its own.
+        Family of kernels to choose from. The two names stand for families with the parameters
+        `degree` and `delta`. A :class:`~tessella.kernels.KernelSet` has its own parameters.
     degree : int, default=1
-        Largest degree of the monomials, when `kernels` is a name.
+        Largest degree of the monomials in the kernel, if `kernels` is a name.
     delta : float, default=0.5
-        Margin of the integration box around the data scaled to [0, 1], when `kernels` is
+        Margin of the integration box around the data scaled to [0, 1], if `kernels` is
         "tessellated".
     solver : {"auto", "working-set", "joint", "frank-wolfe", "apd", "hybrid", "sdp"}, \
             default="auto"
-        Algorithm; "auto" chooses by the size of the problem. See :mod:`tessella.solvers`.
+        Algorithm. "auto" chooses by the size of the problem. See :mod:`tessella.solvers`.
     tol : float, default=1e-3
-        Certified relative gap at which to stop.
+        Certified relative gap at which the solver stops.
     max_iter : int, default=1000
-        Limit on the solver's iterations.
+        Largest number of iterations of the solver.
     time_limit : float, default=None
-        Limit in seconds. The best certified model so far is kept.
+        Largest number of seconds of the solver. When it is reached, the best certified model so
+        far is kept.
     precision : {"float64", "float32"}, default="float64"
-        Storage of kernel matrices. "float32" halves the memory; the certificate is computed in
-        float64 either way, but gaps much below 1e-4 may be out of reach.
+        Data type of stored kernel matrices. "float32" needs half the memory. The certificate is
+        always computed in float64, but gaps much below 1e-4 may not be reached with "float32".
     multi_class : {"shared", "separate"}, default="shared"
-        With more than two classes there is a machine for each pair of them. "shared" learns one
-        kernel for all, together: the sum of their problems is convex, and one certificate holds
-        for it. "separate" learns a kernel for each pair, and `kernel_`, `P_`, `history_` and
-        `validation_scores_` are lists.
+        Kernels for more than two classes, where there is a machine for each pair of classes.
+        "shared" learns one kernel for all machines: the sum of their problems is convex, and one
+        certificate holds for it. "separate" learns a kernel for each machine; `kernel_`, `P_`,
+        `history_` and `validation_scores_` are then lists.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        With more than two classes, whether `decision_function` has a column for each class or
-        for each pair, as in :class:`sklearn.svm.SVC`.
+        Whether `decision_function` has a column for each class or for each pair of classes, as in
+        :class:`sklearn.svm.SVC`. Ignored with two classes.
     break_ties : bool, default=False
-        With more than two classes, whether `predict` decides between classes that win as many
-        pairs by their scores, rather than for the first of them.
+        Whether `predict` decides by the scores if several classes win as many pairs. Otherwise it
+        returns the first of these classes. Ignored with two classes.
     class_weight : dict or "balanced", default=None
-        Multipliers of `C` by class, as in :class:`sklearn.svm.SVC`.
+        Factors of `C` for each class, as in :class:`sklearn.svm.SVC`.
     early_stopping : bool, default=False
-        Hold a part of the rows out of the training problem and stop when the score on them has
-        not improved for `n_iter_no_change` records of the solver. Only the time of the stop is
-        decided so: the model kept is the best certified one, and its certificate is that of the
-        problem on the rows that were not held out.
+        Whether to hold out validation rows and to stop when the score on them has not improved
+        for `n_iter_no_change` records of the solver. The validation score decides only when to
+        stop. The model that is kept is the best certified one, and its certificate is that of the
+        problem on the other rows.
     validation_fraction : float, default=0.1
-        Part of the rows to hold out, of every class alike, with early stopping.
+        Fraction of the rows that early stopping holds out, the same for every class.
     n_iter_no_change : int, default=5
-        Records without a better score to wait for, with early stopping.
+        Number of records without a better validation score after which early stopping ends the
+        fit.
     checkpoint : path-like, default=None
-        File that keeps the best certified pair of a long fit, replaced at most every 30 seconds
-        and at the end. A fit of the same problem (rows, weights, `C`, kernels; whatever its
-        solver, tolerance and limits) goes on from it. The checkpoint of another problem is an
-        error as long as that is unfinished, and is replaced otherwise. One path serves one fit
-        at a time. Limits are those of each run; `history_` covers all of them.
+        File to which the best certified model of a long fit is written, at most every 30 seconds
+        and at the end. A later fit of the same problem (rows, weights, `C`, kernels; solver,
+        tolerance and limits may differ) continues from it. The checkpoint of another problem is
+        replaced if that fit was finished, and is an error otherwise. Two fits that run at the same
+        time need two files. `max_iter` and `time_limit` hold for each run; `history_` has the
+        records of all runs.
     warm_start : bool, default=False
-        Start from the kernel (and, for the same rows, the dual vector) of the previous fit,
-        however that ended. A checkpoint comes first.
+        Whether to start from the kernel of the previous fit and, if the number of rows is the
+        same, from its dual coefficients. If there is a checkpoint, the fit starts from that.
     warn_outside : bool, default=False
-        Whether to warn (:class:`ExtrapolationWarning`) when rows to predict lie outside the range
-        of the training data, with their number, the features and what the kernel does there.
-        :meth:`count_outside` gives the same at any time.
+        Whether to raise an :class:`ExtrapolationWarning` when rows to predict lie outside the
+        range of the training data. :meth:`count_outside` returns the same information.
     verbose : int, default=0
-        1 prints a line per iteration; 2 shows a live display, which needs rich on a terminal.
+        1 prints a line per iteration. 2 shows a live display, which needs rich on a terminal.
     random_state : int, RandomState instance or None, default=None
-        Draws the rows that early stopping holds out; nothing else is random.
+        Source of the random choice of validation rows for early stopping. Nothing else is random.
     n_jobs : int, default=None
-        Threads; None for all the process may use.
+        Number of threads. None uses all cores that the process may use.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels, in order.
+        Sorted labels.
     kernel_ : LearnedKernel
-        The kernel: ``kernel_(X, Y)`` is its matrix, on raw features.
+        Learned kernel, a function of rows in the units of the training data: ``kernel_(X, Y)`` is
+        the kernel matrix.
     P_ : ndarray of shape (n_params, n_params)
-        Its matrix.
+        Positive semidefinite matrix that the kernel was chosen by: the parameter of `kernel_`.
     support_ : ndarray of shape (n_support,)
-        Rows of the training data with a nonzero coefficient in some machine. Equal rows with
-        equal labels are one row here, the first of them.
+        Indices of the support vectors in the training data: the rows with a nonzero coefficient in
+        at least one machine. Equal rows with equal labels are merged and count as the first one.
     support_vectors_ : ndarray of shape (n_support, n_features)
-        Those rows.
+        Support vectors, in the units of the training data.
     dual_coef_ : ndarray of shape (n_machines, n_support)
-        Their signed coefficients: one row with two classes, else one for each pair of classes.
+        Signed coefficients of the support vectors. There is one machine with two classes, and one
+        for each pair of classes with more.
     intercept_ : ndarray of shape (n_machines,)
-        Offsets: ``kernel_(X, support_vectors_) @ dual_coef_.T + intercept_`` are the scores.
-    objective_, lower_bound_, gap_ : float
-        Certified upper and lower bounds of the optimum, and their relative difference; with
-        several machines, those of the sum over all of them.
+        Constants of the decision functions. The scores of all machines are
+        ``kernel_(X, support_vectors_) @ dual_coef_.T + intercept_``.
+    objective_ : float
+        Certified upper bound of the optimal value, summed over all machines.
+    lower_bound_ : float
+        Certified lower bound of the optimal value, summed over all machines.
+    gap_ : float
+        Certified relative gap: the difference of `objective_` and `lower_bound_`, divided by
+        `objective_`. It is at most `tol` unless the solver stopped early.
     n_iter_ : int
-        Iterations of the solver.
+        Number of iterations of the solver.
     history_ : tuple of IterationRecord
-        Bounds, steps and times of each iteration.
-    status_, solver_ : str
-        Why the solver stopped, and which one it was.
+        Bounds, step length and time of each iteration.
+    status_ : str
+        Reason why the solver stopped: "optimal" if the gap reached `tol`.
+    solver_ : str
+        Name of the solver that was used.
     validation_scores_ : ndarray of shape (n_records,) or None
-        Score of the best certified model on the rows held out, at each record; None without
+        Validation score of the best certified model at each record of the solver. None without
         early stopping.
     feature_relevance_ : ndarray of shape (n_features_in_,)
-        Share of the variance of the learned function that involves each feature, between 0 and 1;
-        see :func:`tessella.inspection.feature_relevance` for the formula. Computed when first
-        read, on at most 256 representative training rows, which the model keeps for this.
+        Share of the variance of the learned function that involves each feature, between 0 and 1.
+        See :func:`tessella.inspection.feature_relevance` for the formula. It is computed when it
+        is first read, on at most 256 representative training rows that the model keeps.
     interaction_relevance_ : ndarray of shape (n_features_in_, n_features_in_)
-        Share that needs both features of a pair; see
-        :func:`tessella.inspection.interaction_relevance`. Computed when first read. NaN for pairs
-        outside the 12 features of largest relevance.
+        Share of the variance of the learned function that needs both features of a pair. See
+        :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
+        and is NaN for pairs outside the 12 features of largest relevance.
     n_features_in_ : int
-        Number of features.
+        Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, when the training data had any.
+        Names of the features of the training data. Only available if it had names.
 
     See Also
     --------
-    LearnedKernelSVR : The same for regression.
+    LearnedKernelSVR : Regression with a learned kernel.
+    KernelPathCV : Cross-validated choice of `C` and the other parameters.
 
     Notes
     -----
-    Features are scaled to [0, 1] and constant ones dropped, so their units do not matter.
-    A fit holds the kernel's rows of the support vectors, as many as memory allows, and costs a
-    few SVM solves (the whole matrix, twice, with "frank-wolfe").
+    Features are scaled to [0, 1], so their units do not matter, and constant features are left
+    out. Memory and time of a fit are those of a few SVM solves. Rows of the kernel matrix are kept
+    for the support vectors, as far as memory allows; with "frank-wolfe" the whole matrix is kept,
+    twice.
 
     Examples
     --------
@@ -213,9 +224,10 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
         X : array-like of shape (n_samples, n_features)
             Training data, dense and finite.
         y : array-like of shape (n_samples,)
-            Labels, of any type and any number of classes from two on.
+            Labels of any type, with at least two classes.
         sample_weight : array-like of shape (n_samples,), optional
-            Multipliers of `C`. Weight k is the same as k copies, weight 0 as absence.
+            Factors of `C` for each sample. A row of weight k counts like k copies, and a row of
+            weight 0 is left out.
 
         Returns
         -------
@@ -232,24 +244,20 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
             )
         self._check_votes()
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> Outcome:
-        X, y, weight = self._validated(X, y, sample_weight)
-        classes, codes = encode_labels(y, weight)
-        weight, held_out = self._hold_out(X, y, weight, stratify=True)
+    def _prepare(self, data: ValidatedData) -> TrainingProblem:
+        classes, codes = encode_labels(data.y, data.weight)
+        weight, validation_set = self._hold_out(data, stratify=True)
         weight = weight * class_multipliers(self.class_weight, classes, codes, weight)
-        rows = TrainingSet.build(X, codes, weight)
-        self.classes_ = classes
-        pairs, given = class_pairs(len(classes)), Given(len(X), held_out=held_out)
-        if self.multi_class == "separate" and len(pairs) > 1:
-            return learn_separately(self, rows, pairs, fit_box(rows.X), given, watchers)
+        rows = TrainingSet.build(data.X, codes, weight)
+        pairs = class_pairs(len(classes))
         machines = Machines.one_vs_one(rows.y, self.C * rows.weight, pairs)
-        return Outcome.of(self._solve(rows, machines, given, watchers))
+        return TrainingProblem.build(
+            data, rows, machines, classes=classes, validation_set=validation_set
+        )
 
-    def _machine_scores(self, X: FloatArray) -> FloatArray:
-        if not isinstance(self.kernel_, list):
-            return super()._machine_scores(X)
-        scores = np.empty((len(X), len(self.kernel_)))
-        for k, (kernel, w) in enumerate(zip(self.kernel_, self.dual_coef_, strict=True)):
-            own = w != 0.0
-            scores[:, k] = kernel.scores(X, self.support_vectors_[own], w[own], n_jobs=self.n_jobs)
-        return scores
+    def _solve(
+        self, problem: TrainingProblem, callbacks: FitCallbacks, previous: PreviousFit | None
+    ) -> FittedState:
+        if self.multi_class == "separate" and len(problem.machines) > 1:
+            return solve_separately(self, problem, callbacks, previous)
+        return super()._solve(problem, callbacks, previous)

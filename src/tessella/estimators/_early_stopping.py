@@ -1,4 +1,4 @@
-"""Early stopping: rows held out of the training problem, and a run that ends when they say so."""
+"""Early stopping: validation rows, and a monitor that ends the run by the score on them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class HeldOut:
-    """Rows that are scored and never learned from.
+class ValidationSet:
+    """Rows that are scored during a fit and not used for learning.
 
     Attributes
     ----------
-    X, y, weight : ndarray
-        Features, targets or labels as given, and weights.
+    X : ndarray of shape (n, n_features)
+        Features.
+    y : ndarray of shape (n,)
+        Targets or labels as given.
+    weight : ndarray of shape (n,)
+        Sample weights.
     """
 
     X: FloatArray
@@ -29,9 +33,15 @@ class HeldOut:
     weight: FloatArray
 
     def score(self, model: Any) -> float:
-        """The model's own score on them."""
-        vars(model).pop("feature_names_in_", None)  # these rows have no names any more
+        """The score of a model on these rows, by its own ``score`` method."""
+        # The rows are an array without names; with names in the model, each score would warn.
+        vars(model).pop("feature_names_in_", None)
         return float(model.score(self.X, self.y, sample_weight=self.weight))
+
+    def of_labels(self, labels: NDArray[Any]) -> ValidationSet:
+        """The rows with one of some labels."""
+        own = np.isin(self.y, labels)
+        return ValidationSet(self.X[own], self.y[own], self.weight[own])
 
 
 def hold_out(
@@ -42,27 +52,28 @@ def hold_out(
     fraction: float,
     random_state: Any,
     stratify: bool,
-) -> tuple[FloatArray, HeldOut]:
-    """Draw the rows to hold out.
+) -> tuple[FloatArray, ValidationSet]:
+    """Draw the validation rows at random.
 
     Parameters
     ----------
     X, y, weight : ndarray
-        The data; rows of weight zero are absent.
+        The data. Rows of weight zero count as absent.
     fraction : float
-        Part of the rows to hold out.
+        Fraction of the rows to draw.
     random_state : int, RandomState or None
-        Of the draw.
+        Source of the random draw.
     stratify : bool
-        Whether every class is to be held out in the same part.
+        Whether to draw the same fraction of every class.
 
     Returns
     -------
     weight : ndarray
-        The weights for the training problem: zero for the rows held out.
-    HeldOut
+        Weights for the training problem, with zero for the validation rows.
+    validation_set : ValidationSet
+        The validation rows.
     """
-    # Here, because scikit-learn's model selection imports rich where it is installed.
+    # Imported here because sklearn.model_selection is slow to import (it imports rich).
     from sklearn.model_selection import train_test_split
 
     present = np.flatnonzero(weight > 0)
@@ -78,42 +89,42 @@ def hold_out(
         )
         reason = "too few rows would be left on one side"
     except ValueError as error:
-        enough, reason = False, str(error)
+        enough, reason = False, str(error).rstrip(".")
     if not enough:
         raise ValueError(
             f"early_stopping=True cannot hold out validation_fraction={fraction:g} of "
-            f"{len(present)} rows: {reason} Use more rows, another validation_fraction or "
+            f"{len(present)} rows: {reason}. Use more rows, another validation_fraction or "
             "early_stopping=False."
         )
     test = np.sort(test)
     learned = weight.copy()
     learned[test] = 0.0
-    return learned, HeldOut(X[test], y[test], weight[test])
+    return learned, ValidationSet(X[test], y[test], weight[test])
 
 
 class ScoreMonitor(Monitor):
-    """Scores the best certified model at every record and stops when that leads nowhere.
+    """Scores the best certified model at every record, and stops when the score does not improve.
 
     Parameters
     ----------
-    held_out : HeldOut
+    validation_set : ValidationSet
         Rows to score on.
     model_of : callable
-        A fitted estimator from a SolverResult.
+        Function that makes a fitted estimator from a SolverResult.
     patience : int
-        Records without a better score after which to stop.
+        Number of records without a better score after which to stop.
     scores : list of float
-        Where scores go; what is in it already are those of an earlier run.
+        List to which scores are appended. It may hold the scores of an earlier run already.
     """
 
     def __init__(
         self,
-        held_out: HeldOut,
+        validation_set: ValidationSet,
         model_of: Callable[[SolverResult], Any],
         patience: int,
         scores: list[float],
     ) -> None:
-        self._held_out = held_out
+        self._validation_set = validation_set
         self._model_of = model_of
         self._patience = patience
         self._scores = scores
@@ -122,9 +133,9 @@ class ScoreMonitor(Monitor):
     def record(
         self, record: IterationRecord, answer: Callable[[], SolverResult]
     ) -> SolverStatus | None:
-        """Score, unless the best model is still the one scored last."""
+        """Score the best model, unless it is still the one that was scored last."""
         if record.value != self._scored_value:
-            self._scores.append(self._held_out.score(self._model_of(answer())))
+            self._scores.append(self._validation_set.score(self._model_of(answer())))
             self._scored_value = record.value
         else:
             self._scores.append(self._scores[-1])

@@ -1,4 +1,4 @@
-"""Which rows each machine of a fit sees: one machine, or one for each pair of classes."""
+"""The machines of a fit: one machine, or one for each pair of classes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from tessella.estimators._layouts import merged_to_stacked, stacked_to_merged
 from tessella.kernels import BoundKernelSet, KernelSet, StackedKernels
 from tessella.svm import DualProblem
 
@@ -18,14 +19,14 @@ IntArray = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Machines:
-    """The machines of a fit, which share their kernel.
+    """The support vector machines of a fit, which share their kernel.
 
     Attributes
     ----------
     rows : tuple of ndarray of int
         Rows of the training set that each machine sees.
     dual : DualProblem
-        Their duals, one machine after the other.
+        Dual problems of the machines, one after the other.
     n_rows : int
         Number of rows of the training set.
     """
@@ -48,11 +49,11 @@ class Machines:
         Parameters
         ----------
         codes : ndarray of shape (m,)
-            Number of the class of each row.
+            Position of the class of each row among the sorted classes.
         C : ndarray of shape (m,)
-            Weight of its loss.
+            Weight of the loss of each row.
         pairs : sequence of (int, int)
-            From :func:`class_pairs`.
+            The pairs of :func:`class_pairs`.
         """
         rows = [np.flatnonzero((codes == first) | (codes == second)) for first, second in pairs]
         duals = [
@@ -72,40 +73,39 @@ class Machines:
     def bind(
         self, kernels: KernelSet, X: FloatArray, dtype: DTypeLike, n_jobs: int | None
     ) -> BoundKernelSet:
-        """A kernel set on the rows of all machines; X holds those of the training set."""
+        """Bind a kernel set to the rows of all machines; X holds the scaled training rows."""
         if len(self) == 1:
             return kernels.bind(X[self.rows[0]], dtype=dtype, n_jobs=n_jobs)
-        # Whatever depends on the data is decided by all rows, so that the machines agree on it.
+        # What depends on the data is computed from all rows, so that the machines agree on it.
         resolved = kernels.resolve(X)
         parts = [resolved.bind(X[own], dtype=dtype, n_jobs=n_jobs) for own in self.rows]
         return StackedKernels(parts)
 
     def spread(self, w: FloatArray) -> FloatArray:
-        """The dual vector of each machine on all rows, of shape (n_machines, n_rows)."""
-        spread = np.zeros((len(self), self.n_rows))
-        for k, (own, part) in enumerate(zip(self.rows, self.dual.machines, strict=True)):
-            spread[k, own] = w[part]
-        return spread
+        """Coefficients of each machine on all merged rows, of shape (n_machines, n_rows)."""
+        return stacked_to_merged(self.rows, self.n_rows, w)
 
-    def collect(self, spread: FloatArray) -> FloatArray:
+    def collect(self, merged: FloatArray) -> FloatArray:
         """The inverse of :meth:`spread`."""
-        return np.concatenate([spread[k, own] for k, own in enumerate(self.rows)])
+        return merged_to_stacked(self.rows, merged)
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
-    """Pairs of classes, the one with positive scores first.
+    """Pairs of classes; the first class of each pair is the one with positive scores.
 
-    As scikit-learn's ``SVC`` has them: with two classes scores are positive for the second, with
-    more for the first of a pair.
+    The signs are those of scikit-learn's ``SVC``: with two classes, scores are positive for the
+    second class; with more, for the first class of a pair.
     """
     return [(1, 0)] if n_classes == 2 else list(combinations(range(n_classes), 2))
 
 
 def winners(scores: FloatArray, pairs: Sequence[tuple[int, int]], n_classes: int) -> IntArray:
-    """The class that wins most of its pairs; of several the first.
+    """The class that wins most of its pairs; if several do, the first of them.
 
     A score of zero is a vote for the second class of a pair, as in LIBSVM.
     """
+    if n_classes == 2:  # the same rule; this is the path of most single-row predictions
+        return (scores[:, 0] > 0).astype(np.intp)
     votes = np.zeros((len(scores), n_classes))
     for score, (first, second) in zip(scores.T, pairs, strict=True):
         votes[:, first] += score > 0
@@ -117,10 +117,10 @@ def winners(scores: FloatArray, pairs: Sequence[tuple[int, int]], n_classes: int
 def one_vs_rest_scores(
     scores: FloatArray, pairs: Sequence[tuple[int, int]], n_classes: int
 ) -> FloatArray:
-    """A score for each class: pairs won, and the sum of its scores as a tie-break.
+    """A score for each class: the number of pairs it wins, and its scores to break ties.
 
-    The tie-break is less than a third of a vote. A score of zero is a vote for the first class
-    of a pair, as in scikit-learn's ``SVC``.
+    The contribution of the scores is less than a third of a vote. A score of zero is a vote for
+    the first class of a pair, as in scikit-learn's ``SVC``.
     """
     votes = np.zeros((len(scores), n_classes))
     confidence = np.zeros((len(scores), n_classes))

@@ -1,4 +1,4 @@
-"""How estimators look in a notebook: scikit-learn's diagram, and what the fit has proved."""
+"""How estimators look in a notebook: scikit-learn's diagram and a summary of the fit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from tessella.inspection._html import model_html
 class NotebookMixin:
     """Adds a summary of the fit below scikit-learn's diagram of an estimator.
 
-    Only the two methods that notebooks ask for are extended, so a diagram is whatever the
-    installed version of scikit-learn draws, and there is none where it is configured to show text.
+    Only the two methods that notebooks call are extended. The diagram is the one that the
+    installed version of scikit-learn draws, and there is none if scikit-learn is configured to
+    display text.
     """
 
     def _summary_html(self) -> str:
-        """The summary; empty where there is nothing to tell."""
+        """The summary as HTML; empty before the fit."""
         return model_html(self)
 
     @property
@@ -36,14 +37,14 @@ class NotebookMixin:
 
 
 class NotebookStepMixin(NotebookMixin):
-    """Shows the summary in the box of the estimator, so that a pipeline's diagram has it too.
+    """Shows the summary in the box of the estimator, so that diagrams of pipelines have it, too.
 
-    scikit-learn asks for the table of fitted attributes since version 1.9; before, the summary
-    stands below the diagram of the estimator alone.
+    This needs scikit-learn 1.9, whose diagrams have a table of fitted attributes. With earlier
+    versions the summary is shown below the diagram of the estimator alone.
     """
 
     def _get_fitted_attr_html(self, *args: Any, **kwargs: Any) -> Any:
-        summary = self._summary_html()  # first: relevance, once known, is one of the attributes
+        summary = self._summary_html()  # before the table, because it may compute an attribute
         table = super()._get_fitted_attr_html(*args, **kwargs)  # type: ignore[misc]
         if summary:
             attributes = table._repr_html_inner

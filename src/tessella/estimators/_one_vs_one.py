@@ -1,4 +1,4 @@
-"""Classes from the scores of pairs of classes, for every classifier alike."""
+"""Classification from the scores of pairs of classes, shared by all classifiers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tessella.estimators._machines import class_pairs, one_vs_rest_scores, winne
 
 FloatArray = NDArray[np.float64]
 
-_FEW_CLASSES = 50  # which nobody mistakes for numbers to predict
+_FEW_CLASSES = 50  # so few distinct values are taken for labels whatever the number of rows
 
 
 class OneVsOneMixin:
-    """Adds ``decision_function`` and ``predict`` to an estimator that knows the scores of pairs."""
+    """Adds ``decision_function`` and ``predict`` to a classifier with a machine for each pair."""
 
     decision_function_shape: str
     break_ties: bool
@@ -36,14 +36,14 @@ class OneVsOneMixin:
 
     @property
     def predict_proba(self) -> Any:
-        """Not there; the error tells how to get probabilities."""
+        """Not available; the error message says how to get calibrated probabilities."""
         raise AttributeError(
-            f"{type(self).__name__} has no predict_proba. Probabilities are calibrated on top: "
+            f"{type(self).__name__} has no predict_proba. For calibrated probabilities use "
             "sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)."
         )
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Scores of each row, in the shapes of :class:`sklearn.svm.SVC`.
+        """Compute the scores of each row, in the shapes of :class:`sklearn.svm.SVC`.
 
         Parameters
         ----------
@@ -53,10 +53,11 @@ class OneVsOneMixin:
         Returns
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-            With two classes, positive for ``classes_[1]``. With more and
-            ``decision_function_shape="ovr"``, a score for each class: the number of pairs it
-            wins, and less than a third of a vote for the sum of its scores. With "ovo", the score
-            of each pair of classes i < j, positive for i.
+            With two classes, one score for each row, which is positive for ``classes_[1]``. With
+            more classes and ``decision_function_shape="ovr"``, a score for each class: the number
+            of pairs that the class wins, plus a term below one third that depends on its scores
+            and breaks ties. With ``decision_function_shape="ovo"``, the score of each pair of
+            classes i < j, which is positive for class i.
         """
         scores = self._scores(X)
         n_classes = len(self.classes_)
@@ -67,9 +68,11 @@ class OneVsOneMixin:
         return one_vs_rest_scores(scores, class_pairs(n_classes), n_classes)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of each row: the class that wins most pairs, of several the first.
+        """Predict the label of each row.
 
-        With ``break_ties=True``, the class with the largest ``decision_function``.
+        It is the class that wins most of its pairs. If several classes win as many, it is the
+        first of them or, with ``break_ties=True``, the one with the largest
+        ``decision_function``.
 
         Parameters
         ----------
@@ -79,6 +82,7 @@ class OneVsOneMixin:
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predicted labels.
         """
         scores, n_classes = self._scores(X), len(self.classes_)
         pairs = class_pairs(n_classes)
@@ -92,10 +96,10 @@ class OneVsOneMixin:
 
 
 def encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], FloatArray]:
-    """The classes, and the number of its class for each sample."""
+    """Return the sorted classes, and for each sample the position of its class among them."""
     _require_labels(y)
     check_classification_targets(y)
-    # Rows of weight zero are absent: a class that only they have does not exist.
+    # Rows of weight zero count as absent, and so does a class that only they have.
     present = weight > 0
     classes, numbers = np.unique(y[present], return_inverse=True)
     if len(classes) < 2:
@@ -115,7 +119,7 @@ def encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], Fl
 
 
 def _require_labels(y: NDArray[Any]) -> None:
-    """Refuse a target with gaps, which would only fail when labels are sorted."""
+    """Raise ValueError for missing labels, which would fail later with a less clear message."""
     if y.dtype.kind != "O":
         return
     missing = np.array([value is None or value != value for value in y], dtype=bool)
@@ -129,11 +133,11 @@ def _require_labels(y: NDArray[Any]) -> None:
 def class_multipliers(
     class_weight: Any, classes: NDArray[Any], codes: FloatArray, weight: FloatArray
 ) -> FloatArray:
-    """Factor of each sample's weight from `class_weight`."""
+    """Return the factor by which `class_weight` multiplies the weight of each sample."""
     if class_weight is None:
         return np.ones_like(weight)
     if isinstance(class_weight, str) and class_weight == "balanced":
-        # By total weight, not by count: a weight of k has to act like k copies.
+        # Total weights and not counts, because a weight of k has to act like k copies.
         totals = [float(weight[codes == k].sum()) for k in range(len(classes))]
         factors = [sum(totals) / (len(totals) * total) for total in totals]
     elif isinstance(class_weight, dict):

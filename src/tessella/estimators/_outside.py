@@ -1,4 +1,4 @@
-"""Rows outside the range of the training data: how many, where, and what the kernel does there."""
+"""Rows outside the range of the training data, where predictions extrapolate."""
 
 from __future__ import annotations
 
@@ -17,31 +17,33 @@ _NAMED_FEATURES = 3  # in a message
 
 
 class ExtrapolationWarning(UserWarning):
-    """Rows to predict lie outside the range of the training data."""
+    """Warning that some rows to predict lie outside the range of the training data."""
 
 
 @dataclass(frozen=True)
 class OutsideCount:
-    """How many rows lie outside the training box, the range of each feature in training.
+    """Number of rows that lie outside the training box, the range of each training feature.
 
     Attributes
     ----------
     n_rows : int
-        Rows looked at.
+        Number of rows that were checked.
     n_outside : int
-        Rows with at least one feature below its least or above its largest training value.
+        Number of rows with at least one feature below its smallest or above its largest training
+        value.
     n_beyond : int
-        Those of them beyond the margin around the training box within which the kernel is
-        defined as in training; zero for kernels without such a margin.
+        Number of rows beyond the margin around the training box within which the kernel has the
+        same formula as in training. It is zero for kernels without such a margin.
     per_feature : ndarray of shape (n_features,)
-        Rows that are outside in each feature; zero for features that were constant in training,
-        which the kernel does not see.
+        Number of rows outside the training range of each feature. It is zero for features that
+        were constant in training, because the kernel does not use them.
     furthest : ndarray of shape (n_features,)
-        Largest distance from the training range, in lengths of that range.
+        Largest distance of a row from the training range of each feature, in multiples of the
+        length of that range.
     feature_names : tuple of str
-        Names of the features, or x0, x1, and so on.
+        Names of the features; x0, x1 and so on if the training data had no names.
     rule : str
-        What the kernel does there.
+        Sentence that says what the kernel does with rows outside the box.
     """
 
     n_rows: int
@@ -71,7 +73,22 @@ class OutsideCount:
 
 
 def count_outside(kernel: LearnedKernel, X: FloatArray, names: list[str]) -> OutsideCount:
-    """Count the rows of X outside the training box of a kernel."""
+    """Count the rows of X outside the training box of a kernel.
+
+    Parameters
+    ----------
+    kernel : LearnedKernel
+        The kernel.
+    X : ndarray of shape (n_samples, n_features)
+        Rows in the units of the training data.
+    names : list of str
+        Names of the features.
+
+    Returns
+    -------
+    OutsideCount
+        The counts, in total and by feature.
+    """
     unit = kernel.box.apply(X)
     excess = np.maximum(np.maximum(-unit, unit - 1.0), 0.0)
     outside = excess > 0
@@ -93,7 +110,7 @@ def count_outside(kernel: LearnedKernel, X: FloatArray, names: list[str]) -> Out
 
 
 def warn_outside(counted: OutsideCount, *, stacklevel: int) -> None:
-    """Say so if there are any."""
+    """Warn if there are rows outside the training box."""
     if counted.n_outside:
         warnings.warn(str(counted), ExtrapolationWarning, stacklevel=stacklevel + 1)
 
@@ -104,7 +121,7 @@ def _rule(kernel: LearnedKernel, n_beyond: int) -> str:
         return f"There {rule}."
     where = f"beyond {margin:g} times that range"
     if not n_beyond:
-        return f"None is {where}, the margin within which the kernel is as in training."
+        return f"None of them is {where}, the margin within which the kernel has the same formula."
     return f"{_rows(n_beyond)} of them {'is' if n_beyond == 1 else 'are'} {where}, where {rule}."
 
 

@@ -10,8 +10,8 @@ from sklearn.base import RegressorMixin
 
 from tessella.estimators._base import BaseLearnedKernel
 from tessella.estimators._checks import require_positive
-from tessella.estimators._fitting import Given, Outcome, Watchers
 from tessella.estimators._machines import Machines
+from tessella.estimators._problem import TrainingProblem, ValidatedData
 from tessella.estimators._training_set import TrainingSet
 from tessella.svm import DualProblem
 
@@ -21,116 +21,131 @@ FloatArray = NDArray[np.float64]
 class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
     """Support vector regression that learns its kernel, with a certificate.
 
-    The target is centred and divided by its standard deviation before learning, and predictions
-    are given back in its own units. So `epsilon` is a fraction of the spread of y, and neither it
-    nor `C` has to change when y is measured in other units.
+    The kernel is chosen from a convex family, together with the support vector machine that uses
+    it. The fit also proves how far the model can be from the best one: see ``gap_``.
+
+    The target is standardised before learning, and predictions are in its own units. So `epsilon`
+    is a fraction of the standard deviation of y, and neither `epsilon` nor `C` has to change when
+    y is measured in other units.
 
     Parameters
     ----------
     C : float, default=10.0
-        Weight of the loss, per sample, for the standardised target. Kernels are normalised by
-        the volume of their integration box, so a good value does not depend on `delta` nor on
-        the number of features.
+        Weight of the loss of each sample, for the standardised target. Kernels are normalised by
+        the volume of their integration box, so a good value depends neither on `delta` nor on the
+        number of features.
     epsilon : float, default=0.1
-        Half-width of the tube without loss, in standard deviations of y.
+        Half-width of the tube within which errors cost nothing, in standard deviations of y.
     kernels : {"tessellated", "polynomial"} or KernelSet, default="tessellated"
-        The family to choose from. The names use `degree` and `delta`; a
-        :class:`~tessella.kernels.KernelSet` brings its own.
+        Family of kernels to choose from. The two names stand for families with the parameters
+        `degree` and `delta`. A :class:`~tessella.kernels.KernelSet` has its own parameters.
     degree : int, default=1
-        Largest degree of the monomials, when `kernels` is a name.
+        Largest degree of the monomials in the kernel, if `kernels` is a name.
     delta : float, default=0.5
-        Margin of the integration box around the data scaled to [0, 1], when `kernels` is
+        Margin of the integration box around the data scaled to [0, 1], if `kernels` is
         "tessellated".
     solver : {"auto", "working-set", "joint", "frank-wolfe", "apd", "hybrid", "sdp"}, \
             default="auto"
-        Algorithm; "auto" chooses by the size of the problem. See :mod:`tessella.solvers`.
+        Algorithm. "auto" chooses by the size of the problem. See :mod:`tessella.solvers`.
     tol : float, default=1e-3
-        Certified relative gap at which to stop.
+        Certified relative gap at which the solver stops.
     max_iter : int, default=1000
-        Limit on the solver's iterations.
+        Largest number of iterations of the solver.
     time_limit : float, default=None
-        Limit in seconds. The best certified model so far is kept.
+        Largest number of seconds of the solver. When it is reached, the best certified model so
+        far is kept.
     precision : {"float64", "float32"}, default="float64"
-        Storage of kernel matrices. "float32" halves the memory; the certificate is computed in
-        float64 either way, but gaps much below 1e-4 may be out of reach.
+        Data type of stored kernel matrices. "float32" needs half the memory. The certificate is
+        always computed in float64, but gaps much below 1e-4 may not be reached with "float32".
     early_stopping : bool, default=False
-        Hold a part of the rows out of the training problem and stop when the score on them has
-        not improved for `n_iter_no_change` records of the solver. Only the time of the stop is
-        decided so: the model kept is the best certified one, and its certificate is that of the
-        problem on the rows that were not held out.
+        Whether to hold out validation rows and to stop when the score on them has not improved
+        for `n_iter_no_change` records of the solver. The validation score decides only when to
+        stop. The model that is kept is the best certified one, and its certificate is that of the
+        problem on the other rows.
     validation_fraction : float, default=0.1
-        Part of the rows to hold out, with early stopping.
+        Fraction of the rows that early stopping holds out.
     n_iter_no_change : int, default=5
-        Records without a better score to wait for, with early stopping.
+        Number of records without a better validation score after which early stopping ends the
+        fit.
     checkpoint : path-like, default=None
-        File that keeps the best certified pair of a long fit, replaced at most every 30 seconds
-        and at the end. A fit of the same problem (rows, weights, `C`, kernels; whatever its
-        solver, tolerance and limits) goes on from it. The checkpoint of another problem is an
-        error as long as that is unfinished, and is replaced otherwise. One path serves one fit
-        at a time. Limits are those of each run; `history_` covers all of them.
+        File to which the best certified model of a long fit is written, at most every 30 seconds
+        and at the end. A later fit of the same problem (rows, weights, `C`, kernels; solver,
+        tolerance and limits may differ) continues from it. The checkpoint of another problem is
+        replaced if that fit was finished, and is an error otherwise. Two fits that run at the same
+        time need two files. `max_iter` and `time_limit` hold for each run; `history_` has the
+        records of all runs.
     warm_start : bool, default=False
-        Start from the kernel (and, for the same rows, the dual vector) of the previous fit,
-        however that ended. A checkpoint comes first.
+        Whether to start from the kernel of the previous fit and, if the number of rows is the
+        same, from its dual coefficients. If there is a checkpoint, the fit starts from that.
     warn_outside : bool, default=False
-        Whether to warn (:class:`ExtrapolationWarning`) when rows to predict lie outside the range
-        of the training data, with their number, the features and what the kernel does there.
-        :meth:`count_outside` gives the same at any time.
+        Whether to raise an :class:`ExtrapolationWarning` when rows to predict lie outside the
+        range of the training data. :meth:`count_outside` returns the same information.
     verbose : int, default=0
-        1 prints a line per iteration; 2 shows a live display, which needs rich on a terminal.
+        1 prints a line per iteration. 2 shows a live display, which needs rich on a terminal.
     random_state : int, RandomState instance or None, default=None
-        Draws the rows that early stopping holds out; nothing else is random.
+        Source of the random choice of validation rows for early stopping. Nothing else is random.
     n_jobs : int, default=None
-        Threads; None for all the process may use.
+        Number of threads. None uses all cores that the process may use.
 
     Attributes
     ----------
     kernel_ : LearnedKernel
-        The kernel: ``kernel_(X, Y)`` is its matrix, on raw features.
+        Learned kernel, a function of rows in the units of the training data: ``kernel_(X, Y)`` is
+        the kernel matrix.
     P_ : ndarray of shape (n_params, n_params)
-        Its matrix.
+        Positive semidefinite matrix that the kernel was chosen by: the parameter of `kernel_`.
     support_ : ndarray of shape (n_support,)
-        Rows of the training data with a nonzero coefficient. Equal rows with equal targets are
-        one row here, the first of them.
+        Indices of the support vectors in the training data: the rows with a nonzero coefficient.
+        Equal rows with equal targets are merged and count as the first one.
     support_vectors_ : ndarray of shape (n_support, n_features)
-        Those rows.
+        Support vectors, in the units of the training data.
     dual_coef_ : ndarray of shape (1, n_support)
-        Their signed coefficients, in units of y.
+        Signed coefficients of the support vectors, in units of y.
     intercept_ : ndarray of shape (1,)
-        Offset of the prediction, in units of y.
-    objective_, lower_bound_, gap_ : float
-        Certified upper and lower bounds of the optimum for the standardised target, and their
-        relative difference.
+        Constant of the prediction, in units of y. Predictions are
+        ``kernel_(X, support_vectors_) @ dual_coef_[0] + intercept_[0]``.
+    objective_ : float
+        Certified upper bound of the optimal value, for the standardised target.
+    lower_bound_ : float
+        Certified lower bound of the optimal value, for the standardised target.
+    gap_ : float
+        Certified relative gap: the difference of `objective_` and `lower_bound_`, divided by
+        `objective_`. It is at most `tol` unless the solver stopped early.
     n_iter_ : int
-        Iterations of the solver.
+        Number of iterations of the solver.
     history_ : tuple of IterationRecord
-        Bounds, steps and times of each iteration.
-    status_, solver_ : str
-        Why the solver stopped, and which one it was.
+        Bounds, step length and time of each iteration.
+    status_ : str
+        Reason why the solver stopped: "optimal" if the gap reached `tol`.
+    solver_ : str
+        Name of the solver that was used.
     validation_scores_ : ndarray of shape (n_records,) or None
-        Score of the best certified model on the rows held out, at each record; None without
+        Validation score of the best certified model at each record of the solver. None without
         early stopping.
     feature_relevance_ : ndarray of shape (n_features_in_,)
-        Share of the variance of the learned function that involves each feature, between 0 and 1;
-        see :func:`tessella.inspection.feature_relevance` for the formula. Computed when first
-        read, on at most 256 representative training rows, which the model keeps for this.
+        Share of the variance of the learned function that involves each feature, between 0 and 1.
+        See :func:`tessella.inspection.feature_relevance` for the formula. It is computed when it
+        is first read, on at most 256 representative training rows that the model keeps.
     interaction_relevance_ : ndarray of shape (n_features_in_, n_features_in_)
-        Share that needs both features of a pair; see
-        :func:`tessella.inspection.interaction_relevance`. Computed when first read. NaN for pairs
-        outside the 12 features of largest relevance.
+        Share of the variance of the learned function that needs both features of a pair. See
+        :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
+        and is NaN for pairs outside the 12 features of largest relevance.
     n_features_in_ : int
-        Number of features.
+        Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, when the training data had any.
+        Names of the features of the training data. Only available if it had names.
 
     See Also
     --------
-    LearnedKernelSVC : The same for classification.
+    LearnedKernelSVC : Classification with a learned kernel.
+    KernelPathCV : Cross-validated choice of `C` and the other parameters.
 
     Notes
     -----
-    Features are scaled to [0, 1] and constant ones dropped, so their units do not matter.
-    A fit holds the kernel's rows of the support vectors, as many as memory allows, and costs a
-    few SVM solves (the whole matrix, twice, with "frank-wolfe").
+    Features are scaled to [0, 1], so their units do not matter, and constant features are left
+    out. Memory and time of a fit are those of a few SVM solves. Rows of the kernel matrix are kept
+    for the support vectors, as far as memory allows; with "frank-wolfe" the whole matrix is kept,
+    twice.
 
     Examples
     --------
@@ -195,9 +210,10 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         X : array-like of shape (n_samples, n_features)
             Training data, dense and finite.
         y : array-like of shape (n_samples,)
-            Targets.
+            Target values.
         sample_weight : array-like of shape (n_samples,), optional
-            Multipliers of `C`. Weight k is the same as k copies, weight 0 as absence.
+            Factors of `C` for each sample. A row of weight k counts like k copies, and a row of
+            weight 0 is left out.
 
         Returns
         -------
@@ -213,19 +229,24 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         super()._check_params()
         require_positive("epsilon", self.epsilon, or_zero=True)
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, watchers: Watchers) -> Outcome:
-        X, y, weight = self._validated(X, y, sample_weight)
-        weight, held_out = self._hold_out(X, y, weight)
-        rows = TrainingSet.build(X, np.asarray(y, dtype=np.float64), weight)
+    def _prepare(self, data: ValidatedData) -> TrainingProblem:
+        weight, validation_set = self._hold_out(data)
+        rows = TrainingSet.build(data.X, np.asarray(data.y, dtype=np.float64), weight)
         mean, scale = _mean_and_deviation(rows.y, rows.weight)
         dual = DualProblem.regression(
             (rows.y - mean) / scale, self.C * rows.weight, float(self.epsilon)
         )
-        given = Given(len(X), scale, mean, held_out)
-        return Outcome.of(self._solve(rows, Machines.single(dual), given, watchers))
+        return TrainingProblem.build(
+            data,
+            rows,
+            Machines.single(dual),
+            target_scale=scale,
+            target_mean=mean,
+            validation_set=validation_set,
+        )
 
     def predict(self, X: Any) -> FloatArray:
-        """Prediction for each row, in the units of y.
+        """Predict the target of each row.
 
         Parameters
         ----------
@@ -235,14 +256,15 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predicted values, in the units of y.
         """
         return self._scores(X)[:, 0]
 
 
 def _mean_and_deviation(y: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """Weighted mean and standard deviation; 1 for a constant target."""
+    """Weighted mean and standard deviation; the latter is 1 for a constant target."""
     mean = float(np.average(y, weights=weight))
     deviation = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
-    # Rounding noise of a constant target is not a scale.
+    # The deviation of a constant target is rounding noise and must not be divided by.
     noise = 1e-13 * max(abs(float(y.max())), abs(float(y.min())))
     return mean, deviation if deviation > noise else 1.0

@@ -14,16 +14,15 @@ from tessella.inspection._relevance import feature_relevance, interaction_releva
 
 FloatArray = NDArray[np.float64]
 
-_SAMPLE_SIZE = 256  # the rows of the larger relevance table
-_LAZY = ("feature_relevance_", "interaction_relevance_")
+LAZY_ATTRIBUTES = ("feature_relevance_", "interaction_relevance_")
 
 
 class RelevanceMixin:
     """Adds ``feature_relevance_`` and ``interaction_relevance_`` to an estimator.
 
-    They need data to look at, so a fit keeps a few of its rows in ``_sample_rows``, of shape
-    (at most 256, n_features): see :func:`representative_rows`. It is part of the model wherever
-    that is copied or stored.
+    Relevance is computed from data, so a fit keeps a few of its rows in ``_sample_rows``, of shape
+    (at most 256, n_features): see :func:`representative_rows`. They are part of the model and are
+    copied and stored with it.
     """
 
     _sample_rows: FloatArray
@@ -32,8 +31,8 @@ class RelevanceMixin:
     def feature_relevance_(self) -> FloatArray:
         """Share of the variance of the learned function that involves each feature.
 
-        :func:`tessella.inspection.feature_relevance` of this model, on at most 256 of its
-        training rows.
+        It is computed by :func:`tessella.inspection.feature_relevance` on at most 256 training
+        rows, when it is first read.
         """
         check_is_fitted(self, "_sample_rows")
         return feature_relevance(self)
@@ -42,41 +41,39 @@ class RelevanceMixin:
     def interaction_relevance_(self) -> FloatArray:
         """Share of the variance of the learned function that needs both features of a pair.
 
-        :func:`tessella.inspection.interaction_relevance` of this model, on at most 256 of its
-        training rows; NaN for pairs outside the 12 features of largest relevance.
+        It is computed by :func:`tessella.inspection.interaction_relevance` on at most 256
+        training rows, when it is first read. It is NaN for pairs outside the 12 features of
+        largest relevance.
         """
         check_is_fitted(self, "_sample_rows")
         return interaction_relevance(self)
 
-    def _keep_sample(self, rows: TrainingSet) -> None:
-        """Remember what the relevance of a new fit is read from, and forget that of the last."""
-        for name in _LAZY:
-            vars(self).pop(name, None)
-        self._sample_rows = representative_rows(rows, _SAMPLE_SIZE)
-
     def __dir__(self) -> Iterable[str]:
-        # A notebook reads every listed attribute to show an estimator, and scikit-learn tries each
-        # one before it lists it; these take their time, so they are listed once they are there.
-        names = (name for name in object.__dir__(self) if name not in _LAZY or name in vars(self))
+        # Notebooks read every listed attribute to show an estimator, and relevance can take long
+        # to compute. So it is listed only after it has been computed.
+        hidden = {name for name in LAZY_ATTRIBUTES if name not in vars(self)}
+        names = (name for name in object.__dir__(self) if name not in hidden)
         return [name for name in names if hasattr(self, name)]
 
 
 def representative_rows(rows: TrainingSet, count: int) -> FloatArray:
-    """At most `count` rows, evenly spaced by weight in the order of y, then of the features' sum.
+    """Choose rows that are evenly spaced by weight, in the order of y and of the features' sum.
 
-    Nothing is random, and neither the order of the rows nor the units of features and target
-    matter. A row of large weight can come more than once, as its copies would.
+    The choice is deterministic and depends neither on the order of the rows nor on the units of
+    features and target. A row of large weight can be chosen more than once, as its copies would.
 
     Parameters
     ----------
     rows : TrainingSet
         Distinct weighted rows.
     count : int
-        How many to take. All rows are taken when there are no more and their weights are equal.
+        Number of rows to choose. If there are no more rows and their weights are equal, all of
+        them are chosen.
 
     Returns
     -------
     ndarray of shape (at most `count`, n_features)
+        Features of the chosen rows.
     """
     if len(rows.X) <= count and (rows.weight == rows.weight[0]).all():
         return rows.X.copy()

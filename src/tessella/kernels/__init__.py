@@ -18,6 +18,7 @@ from tessella.kernels._learned import LearnedKernel
 from tessella.kernels._names import BasisFunction, basis_functions, basis_names
 from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
+from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import UnitBox
 from tessella.kernels._stacked import StackedKernels
 from tessella.kernels._sum import KernelSum
@@ -43,6 +44,7 @@ __all__ = [
     "Moments",
     "Polynomial",
     "PolynomialKernels",
+    "Predictor",
     "Sensitivities",
     "StackedKernels",
     "TessellatedKernels",

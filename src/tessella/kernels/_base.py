@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tessella.backend import KernelOnDemand, ProductForm
 from tessella.cones import PSD, Cone, Face, Factors, Point, Sensitivities
+from tessella.kernels._predictor import MatrixPredictor, Predictor
 
 if TYPE_CHECKING:
     from tessella.kernels._on_features import KernelsOnFeatures
@@ -337,7 +338,28 @@ class KernelSet(ABC):
     ) -> FloatArray:
         """Kernel matrix between the rows of X and of Y, of shape (len(X), len(Y))."""
 
-    @abstractmethod
+    def predictor(self, P: FloatArray, Y: ArrayLike, coefficients: FloatArray) -> Predictor:
+        """Prepare predictions with a fixed P and fixed support vectors.
+
+        Whatever depends on the support vectors alone is computed here, once, so that each later
+        call of :meth:`Predictor.scores` pays for its own rows only.
+
+        Parameters
+        ----------
+        P : ndarray of shape (n_params, n_params)
+            Parameter of the kernel.
+        Y : array-like of shape (l, n)
+            Support vectors, in the scale of the unit cube.
+        coefficients : ndarray of shape (l, n_columns)
+            Coefficients of the support vectors, one column for each machine.
+
+        Returns
+        -------
+        Predictor
+            ``scores(X)`` is ``cross(X, Y, P) @ coefficients``.
+        """
+        return MatrixPredictor(self, P, as_rows(Y), coefficients)
+
     def scores(
         self,
         X: ArrayLike,
@@ -347,7 +369,10 @@ class KernelSet(ABC):
         *,
         n_jobs: int | None = None,
     ) -> FloatArray:
-        """``cross(X, Y, P) @ w`` in tiles, without the matrix."""
+        """Compute ``cross(X, Y, P) @ w`` in tiles, without the whole matrix."""
+        rows, support = as_rows(X), as_rows(Y)
+        column = as_dual_vector(w, len(support))[:, None]
+        return self.predictor(P, support, column).scores(rows, n_jobs=n_jobs)[:, 0]
 
     @abstractmethod
     def diag(self, X: ArrayLike, P: FloatArray) -> FloatArray:

@@ -21,9 +21,9 @@ from tessella.kernels._base import (
     in_full,
     within,
 )
+from tessella.kernels._predictor import Predictor, row_tiles
 from tessella.kernels._sensitivity import DenseSensitivities
 
-_TILE_BYTES = 64 * 2**20
 _GRAM_ROWS = 1024
 
 
@@ -66,33 +66,42 @@ class FiniteKernelSet(KernelSet):
         )
         return result
 
-    def scores(
-        self,
-        X: ArrayLike,
-        Y: ArrayLike,
-        P: FloatArray,
-        w: FloatArray,
-        *,
-        n_jobs: int | None = None,
-    ) -> FloatArray:
-        """See :meth:`KernelSet.scores`."""
-        del n_jobs
-        X, Y = as_rows(X), as_rows(Y)
-        weight = np.einsum("k,ktp->tp", w, self.features(Y)) @ np.asarray(P, dtype=np.float64)
-        row_bytes = 8 * max(1, weight.size)
-        step = max(1, _TILE_BYTES // row_bytes)
-        return np.concatenate(
-            [
-                np.einsum("ktp,tp->k", self.features(X[start : start + step]), weight)
-                for start in range(0, len(X), step)
-            ]
-            or [np.zeros(0)]
-        )
+    def predictor(self, P: FloatArray, Y: ArrayLike, coefficients: FloatArray) -> FeaturePredictor:
+        """See :meth:`KernelSet.predictor`."""
+        return FeaturePredictor(self, P, as_rows(Y), coefficients)
 
     def diag(self, X: ArrayLike, P: FloatArray) -> FloatArray:
         """See :meth:`KernelSet.diag`."""
         phi = self.features(as_rows(X))
         result: FloatArray = np.einsum("ktp,ktp->k", phi @ np.asarray(P, dtype=np.float64), phi)
+        return result
+
+
+class FeaturePredictor(Predictor):
+    """Predictions as products of features with one weight for each node and basis function.
+
+    The support vectors enter these weights and are not needed any more, so a prediction costs the
+    same whatever their number.
+    """
+
+    def __init__(
+        self, kernels: FiniteKernelSet, P: FloatArray, Y: FloatArray, coefficients: FloatArray
+    ) -> None:
+        self._kernels = kernels
+        phi, P = kernels.features(Y), np.asarray(P, dtype=np.float64)
+        self._weights = [np.einsum("k,ktp->tp", w, phi) @ P for w in coefficients.T]
+        self._row_size = phi.shape[1] * phi.shape[2]
+        self.products_per_row = 0  # einsum does not call BLAS here
+
+    def scores(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
+        """See :meth:`Predictor.scores`."""
+        del n_jobs
+        rows = as_rows(X)
+        result = np.empty((len(rows), len(self._weights)))
+        for tile in row_tiles(len(rows), self._row_size):
+            phi = self._kernels.features(rows[tile])
+            for column, weight in enumerate(self._weights):
+                result[tile, column] = np.einsum("ktp,tp->k", phi, weight)
         return result
 
 

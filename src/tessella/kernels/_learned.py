@@ -1,4 +1,4 @@
-"""The kernel that learning returns."""
+"""Learned kernels: functions of raw features that an estimator has learned."""
 
 from __future__ import annotations
 
@@ -9,41 +9,40 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tessella.kernels._base import FloatArray, KernelSet, as_rows
+from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import UnitBox
-
-_TILE_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearnedKernel:
     """A learned kernel on raw features: ``k(X, Y)`` is its matrix.
 
-    Scaling to the unit cube is part of it, so it is applied to data in the units of the training
-    data. Picklable whenever its kernel set is. Two of them are equal when they are the same
-    function by construction: same kernel set, same P, same scaling.
+    The kernel includes the scaling to the unit cube, so it is applied to data in the units of the
+    training data. It can be pickled if its kernel set can. Two learned kernels are equal if they
+    have the same kernel set, the same P and the same scaling.
 
     Attributes
     ----------
     kernels : KernelSet
-        The family it was chosen from.
+        Family that the kernel was chosen from.
     P : ndarray of shape (n_params, n_params)
-        Its matrix.
+        Positive semidefinite matrix: the parameter of the kernel within its family.
     box : UnitBox
-        The scaling.
+        Scaling of raw features to the unit cube.
 
     See Also
     --------
     tessella.gaussian_process.LearnedGPKernel : The same kernel for scikit-learn's Gaussian
-        processes, and the fast way into ``KernelRidge`` and ``KernelPCA``.
-    tessella.KernelFeatures : Explicit features of it, for linear models on many rows.
+        processes, and the fast way to use it in ``KernelRidge`` and ``KernelPCA``.
+    tessella.KernelFeatures : Explicit features of a learned kernel, for linear models.
 
     Notes
     -----
     scikit-learn calls a kernel function in two ways. ``SVC`` and ``SVR`` ask for a whole matrix.
     ``KernelRidge``, ``KernelPCA`` and ``Nystroem`` call it once for every pair of rows and expect
-    a number. Both work here, but the second way costs a Python call per entry: give those
-    estimators a :class:`~tessella.gaussian_process.LearnedGPKernel` instead, which they ask for
-    whole matrices, or ``kernel="precomputed"`` and the matrix.
+    a number. Both work, but the second way needs a Python call for each entry. It is faster to
+    give these estimators a :class:`~tessella.gaussian_process.LearnedGPKernel`, which they ask
+    for whole matrices, or ``kernel="precomputed"`` and the matrix.
 
     Examples
     --------
@@ -69,21 +68,21 @@ class LearnedKernel:
     def __call__(
         self, X: ArrayLike, Y: ArrayLike | None = None, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """Kernel matrix, or the kernel of two single rows.
+        """Compute the kernel matrix, or the kernel of two single rows.
 
         Parameters
         ----------
         X : array-like of shape (m, n_features) or (n_features,)
-            Rows, or one row, in the units of the training data.
+            Rows or a single row, in the units of the training data.
         Y : array-like of shape (l, n_features) or (n_features,), optional
-            Other rows, or another row; X when left out.
+            Other rows or another row. X by default.
         n_jobs : int, optional
-            Threads; None for all the process may use.
+            Number of threads. None uses all cores that the process may use.
 
         Returns
         -------
         ndarray of shape (m, l), or float for single rows
-            Exactly symmetric when Y is left out or is X.
+            Kernel values. The matrix is exactly symmetric if Y is left out or is X.
         """
         if np.ndim(X) == 1:
             return self._of_two_rows(X, X if Y is None else Y)
@@ -92,43 +91,65 @@ class LearnedKernel:
         return self.kernels.cross(self._scale(X), self._scale(Y), self.P, n_jobs=n_jobs)
 
     def diag(self, X: ArrayLike) -> FloatArray:
-        """``k(x, x)`` for each row of X, without the matrix."""
+        """Compute ``k(x, x)`` for each row of X, without the kernel matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features)
+            Rows in the units of the training data.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Diagonal of the kernel matrix of X.
+        """
         return self.kernels.diag(self._scale(X), self.P)
 
     def scores(
         self, X: ArrayLike, Y: ArrayLike, w: FloatArray, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """``self(X, Y) @ w`` in tiles, without the matrix.
+        """Compute ``self(X, Y) @ w`` without the whole kernel matrix.
 
         Parameters
         ----------
         X, Y : array-like of shape (m, n_features) and (l, n_features)
             Rows in the units of the training data.
         w : ndarray of shape (l,) or (l, k)
-            One vector, or several side by side.
+            Vector of coefficients, or several vectors as columns.
         n_jobs : int, optional
-            Threads; None for all the process may use.
+            Number of threads. None uses all cores that the process may use.
 
         Returns
         -------
         ndarray of shape (m,) or (m, k)
+            Products of the kernel matrix with the vectors.
         """
-        left, right = self._scale(X), self._scale(Y)
-        if w.ndim == 1:
-            return self.kernels.scores(left, right, self.P, w, n_jobs=n_jobs)
-        if w.shape[1] == 1:
-            return self.kernels.scores(left, right, self.P, w[:, 0], n_jobs=n_jobs)[:, None]
-        # One tile of the matrix serves all vectors.
-        step = max(1, _TILE_BYTES // (8 * max(1, len(right))))
-        result = np.empty((len(left), w.shape[1]))
-        for start in range(0, len(left), step):
-            rows = slice(start, start + step)
-            result[rows] = self.kernels.cross(left[rows], right, self.P, n_jobs=n_jobs) @ w
-        return result
+        columns = w if w.ndim == 2 else w[:, None]
+        result = self.predictor(Y, columns).scores(X, n_jobs=n_jobs)
+        return result if w.ndim == 2 else result[:, 0]
+
+    def predictor(self, Y: ArrayLike, coefficients: FloatArray) -> KernelPredictor:
+        """Prepare predictions with fixed support vectors.
+
+        Parameters
+        ----------
+        Y : array-like of shape (l, n_features)
+            Support vectors in the units of the training data.
+        coefficients : ndarray of shape (l, k)
+            Coefficients of the support vectors, one column for each machine.
+
+        Returns
+        -------
+        KernelPredictor
+            An object whose ``scores(X)`` is ``self(X, Y) @ coefficients``. It pays for the
+            support vectors once, however often it is used.
+        """
+        prepared = self.kernels.predictor(self.P, self._scale(Y), coefficients)
+        return KernelPredictor(self.box, prepared)
 
     @property
     def n_features_in(self) -> int:
-        """Columns of the rows it takes."""
+        """Number of features of the rows that the kernel takes."""
         return self.box.n_features_in
 
     def _of_two_rows(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
@@ -138,7 +159,7 @@ class LearnedKernel:
                 f"{np.shape(y)}."
             )
         x_row, y_row = np.atleast_2d(x), np.atleast_2d(y)
-        # One thread: waking others takes longer than a single value.
+        # One thread, because waking others takes longer than computing a single value.
         value: FloatArray = self(x_row, y_row, n_jobs=1)[0, 0]
         return value
 
@@ -163,8 +184,46 @@ class LearnedKernel:
         return f"LearnedKernel({family}, n_features={self.n_features_in}, n_params={len(self.P)})"
 
 
+@dataclass(frozen=True, eq=False)
+class KernelPredictor:
+    """Predictions of a learned kernel with fixed support vectors, on raw features.
+
+    Attributes
+    ----------
+    box : UnitBox
+        Scaling of the features.
+    prepared : Predictor
+        Predictions on scaled features.
+    """
+
+    box: UnitBox
+    prepared: Predictor
+
+    @property
+    def products_per_row(self) -> int:
+        """Multiplications per row of X in the largest matrix product that is left to BLAS."""
+        return self.prepared.products_per_row
+
+    def scores(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
+        """Compute the kernel between X and the support vectors, times the coefficients.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features)
+            Rows in the units of the training data.
+        n_jobs : int, optional
+            Number of threads. None uses all cores that the process may use.
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+            One column for each column of coefficients.
+        """
+        return self.prepared.scores(self.box.apply(as_rows(X)), n_jobs=n_jobs)
+
+
 def _same(a: Any, b: Any) -> bool:
-    """Equality of values, of arrays in whole, of what containers hold."""
+    """Whether two values are equal; arrays and containers are compared as a whole."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
     if isinstance(a, tuple | list) and isinstance(b, tuple | list):

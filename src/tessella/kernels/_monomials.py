@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb
 
@@ -28,13 +29,43 @@ def exponents(n_variables: int, degree: int) -> IntArray:
     return np.array(rows, dtype=np.intp).reshape(len(rows), n_variables)
 
 
-def evaluate(X: FloatArray, powers: IntArray) -> FloatArray:
-    """Matrix of shape (len(X), len(powers)): each monomial at each row of X."""
-    values = np.ones((len(X), len(powers)))
-    for column, exponent in enumerate(powers):
-        for variable in np.flatnonzero(exponent):
-            values[:, column] *= X[:, variable] ** exponent[variable]
-    return values
+class Monomials:
+    """A fixed list of monomials, prepared so that they are evaluated in a few array operations.
+
+    Parameters
+    ----------
+    powers : ndarray of shape (n_monomials, n_variables)
+        Exponents of each monomial.
+    """
+
+    def __init__(self, powers: IntArray) -> None:
+        self._count, n_variables = powers.shape
+        self._higher = [np.intp(e) for e in range(2, int(powers.max(initial=0)) + 1)]
+        # Column 0 of the table of powers is one; then come the variables, power by power.
+        factors = [
+            [1 + variable + n_variables * (int(row[variable]) - 1) for variable in row.nonzero()[0]]
+            for row in powers
+        ]
+        most = max(map(len, factors), default=0)
+        padded = [columns + [0] * (most - len(columns)) for columns in factors]
+        self._factors: IntArray = np.array(padded, dtype=np.intp).reshape(len(padded), most).T
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Matrix of shape (len(X), n_monomials) with the value of each monomial at each row."""
+        ones = np.ones((len(X), 1))
+        if not len(self._factors):
+            return ones.repeat(self._count, axis=1)
+        table = np.concatenate([ones, X, *(X**exponent for exponent in self._higher)], axis=1)
+        values: FloatArray = table.take(self._factors[0], axis=1)
+        for columns in self._factors[1:]:
+            values *= table.take(columns, axis=1)
+        return values
+
+
+@lru_cache(maxsize=32)
+def monomials(n_variables: int, degree: int) -> Monomials:
+    """All monomials of total degree at most `degree`."""
+    return Monomials(exponents(n_variables, degree))
 
 
 def checked_degree(degree: int) -> int:

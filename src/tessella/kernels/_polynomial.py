@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tessella.kernels._base import FloatArray
 from tessella.kernels._features import FiniteKernelSet
-from tessella.kernels._monomials import checked_degree, count_monomials, evaluate, exponents
+from tessella.kernels._monomials import checked_degree, count_monomials, monomials
 
 
 @dataclass
@@ -46,4 +46,4 @@ class PolynomialKernels(FiniteKernelSet):
 
     def features(self, X: FloatArray) -> FloatArray:
         """Monomials of each row, of shape (len(X), 1, n_params)."""
-        return evaluate(X, exponents(X.shape[1], checked_degree(self.degree)))[:, None, :]
+        return monomials(X.shape[1], checked_degree(self.degree))(X)[:, None, :]

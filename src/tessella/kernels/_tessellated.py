@@ -23,13 +23,19 @@ from tessella.kernels._base import (
     within,
 )
 from tessella.kernels._monomials import checked_degree, count_monomials
+from tessella.kernels._predictor import Predictor
 from tessella.kernels._sensitivity import (
     DenseSensitivities,
     FactoredSensitivities,
     SensitiveRows,
 )
 from tessella.kernels._tessellated_basis import Basis, Side
-from tessella.kernels._tessellated_pair import ProductPair, push
+from tessella.kernels._tessellated_pair import (
+    ProductPair,
+    TessellatedMatrixPredictor,
+    TessellatedPredictor,
+    push,
+)
 
 
 @dataclass
@@ -156,18 +162,14 @@ class TessellatedKernels(KernelSet):
         pair.matrix(K, effective_threads(n_jobs))
         return K
 
-    def scores(
-        self,
-        X: ArrayLike,
-        Y: ArrayLike,
-        P: FloatArray,
-        w: FloatArray,
-        *,
-        n_jobs: int | None = None,
-    ) -> FloatArray:
-        """See :meth:`KernelSet.scores`."""
-        pair = self._pair(X, Y, P)
-        return pair.scores(as_dual_vector(w, pair.shape[1]), effective_threads(n_jobs))
+    def predictor(self, P: FloatArray, Y: ArrayLike, coefficients: FloatArray) -> Predictor:
+        """See :meth:`KernelSet.predictor`."""
+        rows = as_rows(Y)
+        basis = self._basis(rows.shape[1])
+        P = checked_parameter(P, basis.n_params)
+        if coefficients.shape[1] == 1:
+            return TessellatedPredictor(basis, P, rows, coefficients[:, 0])
+        return TessellatedMatrixPredictor(basis, P, rows, coefficients)
 
     def diag(self, X: ArrayLike, P: FloatArray) -> FloatArray:
         """See :meth:`KernelSet.diag`."""

@@ -29,7 +29,7 @@ from functools import cached_property
 import numpy as np
 
 from tessella.kernels._base import FloatArray
-from tessella.kernels._monomials import IntArray, checked_degree, evaluate, exponents
+from tessella.kernels._monomials import IntArray, Monomials, checked_degree, exponents
 
 _ROOM_FLOOR = 1e-12  # smallest side of the box above a corner, where a norm divides by it
 
@@ -43,6 +43,8 @@ class Basis:
         q monomials, and the side 2q of P.
     x_powers : ndarray of shape (q, n)
         Their powers of x.
+    monomials : Monomials
+        The same powers, prepared for evaluation.
     groups, high_groups : list of ndarray of int
         Columns that share their power of z, among the q of `low` and the p of `high`.
     group_powers : ndarray of shape (groups, n)
@@ -71,6 +73,7 @@ class Basis:
         self.lower, self.upper = -delta, 1.0 + delta
         self.out_of_box = out_of_box
         self.x_powers, z_powers = _powers(monomials, n_features, checked_degree(degree))
+        self.monomials = Monomials(self.x_powers)
         self.half = len(self.x_powers)
         self.n_params = 2 * self.half
         self.pointwise = isinstance(balance, str) and balance == "pointwise"
@@ -127,6 +130,11 @@ class Basis:
             for left, right in pairs:
                 moments[left, right] = value
         return moments
+
+    @cached_property
+    def half_box_moments(self) -> FloatArray:
+        """Half of :attr:`box_moments`: the share of each side in the separable part."""
+        return 0.5 * self.box_moments
 
 
 class SpanBasis(Basis):
@@ -217,16 +225,16 @@ class Side:
 
     def __init__(self, basis: Basis, X: FloatArray) -> None:
         self.basis = basis
-        self.corner: FloatArray = np.clip(X, basis.lower, basis.upper)
+        self.corner: FloatArray = np.minimum(np.maximum(X, basis.lower), basis.upper)
         if basis.out_of_box == "error":
             _refuse_outside(basis, X, self.corner)
         rows = self.corner if basis.out_of_box == "clip" else X
-        zeta = evaluate(rows, basis.x_powers)
+        zeta = basis.monomials(rows)
         self.room: FloatArray = (basis.upper - self.corner) / (basis.upper - basis.lower)
         if basis.pointwise:
             self._normalise_halves(zeta)
         else:
-            self.volume: FloatArray = np.prod(self.room, axis=1)
+            self.volume: FloatArray = np.multiply.reduce(self.room, axis=1)
             self.moment_ratio: FloatArray = self.volume
             self.zeta_high = self.zeta_low = zeta
 
@@ -278,8 +286,11 @@ class Side:
 
     def factor(self, U: FloatArray) -> Factor:
         """The thin matrices of this side for one factor U of P."""
+        return self.factor_of_halves(*self.basis.split(U))
+
+    def factor_of_halves(self, high: FloatArray, low: FloatArray) -> Factor:
+        """The same for a factor of P that :meth:`Basis.split` has split already."""
         basis = self.basis
-        high, low = basis.split(U)
         return Factor(
             basis=basis,
             high=[self.zeta_high[:, g] @ high[g] for g in basis.high_groups],
@@ -338,3 +349,19 @@ class Factor:
     high: list[FloatArray]
     low: list[FloatArray]
     moment: list[FloatArray]
+
+    @cached_property
+    def separable(self) -> tuple[FloatArray, FloatArray]:
+        """The share of this side in the separable part: two thin matrices with a row for each row.
+
+        The separable part of a kernel matrix is ``first @ other_second.T`` plus
+        ``second @ other_first.T``.
+        """
+        weights = self.basis.half_box_moments
+        mixed = [
+            moment + sum(weights[k, other] * low for other, low in enumerate(self.low))
+            for k, moment in enumerate(self.moment)
+        ]
+        if len(mixed) == 1:
+            return mixed[0], self.low[0]
+        return np.hstack(mixed), np.hstack(self.low)

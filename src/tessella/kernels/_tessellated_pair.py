@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tessella import _core
-from tessella.backend import ProductForm
-from tessella.kernels._base import FloatArray
+from tessella.backend import ProductForm, effective_threads
+from tessella.kernels._base import FloatArray, as_rows, symmetric_factors
 from tessella.kernels._monomials import IntArray
+from tessella.kernels._predictor import Predictor, row_tiles
 from tessella.kernels._tessellated_basis import Basis, Factor, Side
 
 TILE = 1024  # side of a tile with powers of z: a few of them fit in the last-level cache
@@ -32,22 +33,24 @@ class ProductPair:
             self._left, self._first = sides[0].condensed(left)
             self._right, self._second = self._left, self._first
             return
-        ours, theirs = sides[0].factor(left), sides[1].factor(right)
+        self._set_factors(sides[0].factor(left), sides[1].factor(right))
+
+    @classmethod
+    def of_factors(cls, sides: tuple[Side, Side], factors: tuple[Factor, Factor]) -> ProductPair:
+        """The same from the factors of both sides, one of which may serve many pairs."""
+        pair = cls.__new__(cls)
+        pair._sides, pair.basis = sides, sides[0].basis
+        pair._set_factors(*factors)
+        return pair
+
+    def _set_factors(self, ours: Factor, theirs: Factor) -> None:
         self._left, self._right = ours.high, theirs.high
-        self._first, self._second = self._thin(ours), self._thin(theirs)
+        self._first, self._second = ours.separable, theirs.separable
 
     @property
     def shape(self) -> tuple[int, int]:
         """That of K."""
         return len(self._sides[0]), len(self._sides[1])
-
-    def _thin(self, factor: Factor) -> tuple[FloatArray, FloatArray]:
-        weights = 0.5 * self.basis.box_moments
-        mixed = [
-            moment + sum(weights[k, other] * low for other, low in enumerate(factor.low))
-            for k, moment in enumerate(factor.moment)
-        ]
-        return np.hstack(mixed), np.hstack(factor.low)
 
     def subtract_means(self, row_means: FloatArray) -> None:
         """Centre the matrix of a side with itself, given its row means."""
@@ -99,16 +102,113 @@ class ProductPair:
             result += entries
         return result
 
-    def scores(self, w: FloatArray, threads: int) -> FloatArray:
-        """K @ w without K."""
-        (mixed, low), (other_mixed, other_low) = self._first, self._second
-        result: FloatArray = mixed @ (other_low.T @ w) + low @ (other_mixed.T @ w)
-        everything = np.arange(self._right[0].shape[1])
-        parts = [(high * w[:, None], everything) for high in self._right]
-        pushed = push(*self._sides, parts, len(everything), threads)
-        for high, column_sums in zip(self._left, pushed, strict=True):
-            result += np.einsum("kr,kr->k", high, column_sums)
+
+class TessellatedPredictor(Predictor):
+    """Predictions for one vector of coefficients; holds the support vectors' share of the sums.
+
+    Parameters
+    ----------
+    basis : Basis
+        The basis functions.
+    P : ndarray of shape (n_params, n_params)
+        Parameter of the kernel.
+    Y : ndarray of shape (l, n)
+        Support vectors.
+    w : ndarray of shape (l,)
+        Their coefficients.
+    """
+
+    def __init__(self, basis: Basis, P: FloatArray, Y: FloatArray, w: FloatArray) -> None:
+        left, right = symmetric_factors(P)
+        self._basis = basis
+        self._halves = basis.split(left)
+        side = Side(basis, Y)
+        factor = side.factor(right)
+        mixed, low = factor.separable
+        self._low_sum, self._mixed_sum = low.T @ w, mixed.T @ w
+        everything = np.arange(right.shape[1])
+        parts = [(high * w[:, None], everything) for high in factor.high]
+        self._support = WeightedRows(side, parts, len(everything))
+        self.products_per_row = max(self._halves[0].size, len(low) * len(parts))
+
+    def scores(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
+        """See :meth:`Predictor.scores`."""
+        side = Side(self._basis, as_rows(X))
+        factor = side.factor_of_halves(*self._halves)
+        mixed, low = factor.separable
+        result: FloatArray = mixed @ self._low_sum + low @ self._mixed_sum
+        column_sums = self._support.push(side, effective_threads(n_jobs))
+        for high, sums in zip(factor.high, column_sums, strict=True):
+            result += np.einsum("kr,kr->k", high, sums)
+        return result[:, None]
+
+
+class TessellatedMatrixPredictor(Predictor):
+    """Predictions for several vectors of coefficients: one kernel matrix serves all of them."""
+
+    def __init__(
+        self, basis: Basis, P: FloatArray, Y: FloatArray, coefficients: FloatArray
+    ) -> None:
+        left, right = symmetric_factors(P)
+        self._basis = basis
+        self._halves = basis.split(left)
+        self._side = Side(basis, Y)
+        self._factor = self._side.factor(right)
+        self._coefficients = coefficients
+        self.products_per_row = max(self._halves[0].size, coefficients.size)
+
+    def scores(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
+        """See :meth:`Predictor.scores`."""
+        rows, threads = as_rows(X), effective_threads(n_jobs)
+        result = np.empty((len(rows), self._coefficients.shape[1]))
+        for tile in row_tiles(len(rows), len(self._side)):
+            side = Side(self._basis, rows[tile])
+            factors = side.factor_of_halves(*self._halves), self._factor
+            pair = ProductPair.of_factors((side, self._side), factors)
+            K = np.empty(pair.shape)
+            pair.matrix(K, threads)
+            result[tile] = K @ self._coefficients
         return result
+
+
+class WeightedRows:
+    """Rows of one side with weights, prepared for sums over them.
+
+    Parameters
+    ----------
+    side : Side
+        The rows.
+    parts : list of (ndarray, ndarray of int)
+        For each power of z, a matrix with a row of weights for each row of `side`, and the
+        columns of the result that it adds to. Rows of zeros cost nothing.
+    width : int
+        Number of columns of the result.
+    """
+
+    def __init__(self, side: Side, parts: list[tuple[FloatArray, IntArray]], width: int) -> None:
+        self._side, self._parts, self._width = side, parts, width
+        self._used = np.logical_or.reduce([part.any(axis=1) for part, _ in parts])
+        if len(parts) == 1:
+            self._weights = np.ascontiguousarray(parts[0][0][self._used].T)
+            self._room = side.room[self._used]
+
+    def push(self, left: Side, threads: int) -> list[FloatArray]:
+        """Σ_γ' Σ_l mom_{γ+γ'}(max(x_k, y_l)) part_γ'[l], for each power γ of z: (m, width) each."""
+        if len(self._parts) == 1:
+            result = np.empty((len(left), self._width))
+            _core.max_product_apply(left.room, self._room, self._weights, result, threads)
+            return [result]
+        pushed = [np.zeros((len(left), self._width)) for _ in left.basis.groups]
+        for rows, cols in tiles(len(left), len(self._side)):
+            if not self._used[cols].any():
+                continue
+            products = max_product_tile(left, self._side, rows, cols, threads)
+            for power, pairs in left.basis.sums:
+                factor = products.with_power(power)
+                for a, b in pairs:
+                    part, columns = self._parts[b]
+                    pushed[a][rows, columns] += factor @ part[cols]
+        return pushed
 
 
 def push(
@@ -118,29 +218,8 @@ def push(
     width: int,
     threads: int,
 ) -> list[FloatArray]:
-    """Σ_γ' Σ_l mom_{γ+γ'}(max(x_k, y_l)) part_γ'[l], for each power γ of z: (m, width) each.
-
-    A part is a matrix with a row for each row of `right`, and the columns of the result that it
-    adds to. Rows of zeros cost nothing.
-    """
-    basis = left.basis
-    support = np.logical_or.reduce([part.any(axis=1) for part, _ in parts])
-    if len(parts) == 1:
-        result = np.empty((len(left), width))
-        weights = np.ascontiguousarray(parts[0][0][support].T)
-        _core.max_product_apply(left.room, right.room[support], weights, result, threads)
-        return [result]
-    pushed = [np.zeros((len(left), width)) for _ in basis.groups]
-    for rows, cols in tiles(len(left), len(right)):
-        if not support[cols].any():
-            continue
-        products = max_product_tile(left, right, rows, cols, threads)
-        for power, pairs in basis.sums:
-            factor = products.with_power(power)
-            for a, b in pairs:
-                part, columns = parts[b]
-                pushed[a][rows, columns] += factor @ part[cols]
-    return pushed
+    """The sums of :meth:`WeightedRows.push` for rows that are used once."""
+    return WeightedRows(right, parts, width).push(left, threads)
 
 
 class MaxProductTile:

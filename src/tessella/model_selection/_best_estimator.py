@@ -1,4 +1,4 @@
-"""What a search offers once it has fitted its best estimator."""
+"""The methods that a search delegates to its best estimator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tessella.inspection._html import search_html
 
 
 def _delegates(name: str) -> Callable[[BestEstimator], bool]:
-    """Whether a method of the best estimator can be offered."""
+    """A check whether a method of the best estimator is available, for ``available_if``."""
 
     def check(search: BestEstimator) -> bool:
         if not search.refit:
@@ -34,7 +34,7 @@ def _delegates(name: str) -> Callable[[BestEstimator], bool]:
 
 
 class BestEstimator(NotebookMixin):
-    """The methods and attributes of the best estimator; a base of :class:`KernelPathCV`."""
+    """Base class of :class:`KernelPathCV` with the methods of the best estimator."""
 
     estimator: Any
     refit: Any
@@ -48,65 +48,70 @@ class BestEstimator(NotebookMixin):
 
     @available_if(_delegates("predict"))  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> NDArray[Any]:
-        """Prediction of the best estimator.
+        """Predict with the best estimator.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            Rows to predict.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predicted labels or values.
         """
         return self._best().predict(X)  # type: ignore[no-any-return]
 
     @available_if(_delegates("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Scores of the best estimator's classes.
+        """Compute the decision function of the best estimator.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            Rows to predict.
 
         Returns
         -------
         ndarray
+            Scores, in the shape that the best estimator gives them.
         """
         return self._best().decision_function(X)  # type: ignore[no-any-return]
 
     @available_if(_delegates("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Probabilities, where the best estimator has them.
+        """Compute class probabilities, if the best estimator has them.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            Rows to predict.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
+            Probability of each class.
         """
         return self._best().predict_proba(X)  # type: ignore[no-any-return]
 
     @available_if(_delegates("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
-        """Score of the best estimator, by the scorer of the search.
+        """Score the best estimator with the scorer of the search.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            Rows to predict.
         y : array-like of shape (n_samples,)
-            Their targets.
+            Targets of the rows.
         **params : dict
-            For the scorer, as requested by metadata routing; `sample_weight` without it.
+            Parameters of the scorer. With scikit-learn's metadata routing, those that the scorer
+            requests; otherwise `sample_weight`.
 
         Returns
         -------
         float
+            The score; with several scores, the one that `refit` names.
         """
         best = self._best()
         if get_config()["enable_metadata_routing"]:
@@ -116,7 +121,7 @@ class BestEstimator(NotebookMixin):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """Labels of the best estimator."""
+        """Sorted labels of the best estimator."""
         _delegates("classes_")(self)
         return self.best_estimator_.classes_  # type: ignore[no-any-return]
 
@@ -142,7 +147,7 @@ class BestEstimator(NotebookMixin):
         tags.input_tags = deepcopy(inner_tags.input_tags)
         tags.classifier_tags = deepcopy(inner_tags.classifier_tags)
         if self.estimator is not None or hasattr(self, "best_estimator_"):
-            # Without an estimator the target has yet to tell which task it is.
+            # Without an estimator, the task is not known before the target is.
             tags.estimator_type = inner_tags.estimator_type
             tags.regressor_tags = deepcopy(inner_tags.regressor_tags)
         return tags

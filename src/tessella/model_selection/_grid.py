@@ -1,4 +1,4 @@
-"""The points of a search and the paths that lead through them."""
+"""The candidates of a search, and the default estimator and grid."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 from tessella.kernels import KernelSet
 from tessella.model_selection._path import Candidate, last_step, last_step_prefix
 
-# By benchmarks/tuning.py --study: the best point loses 0.002 of accuracy or R2 on average, and at
-# most 0.01, to the best of a grid with seven times as many.
+# By benchmarks/tuning.py --study, the best point of this grid loses 0.002 of accuracy or R2 on
+# average, and at most 0.01, to the best point of a grid that is seven times as large.
 DEFAULT_C = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
 DEFAULT_DELTA = (0.1, 1.0, 4.0)
 
-_MOST_CLASSES = 20  # distinct whole numbers beyond which a target is a quantity
+_MOST_CLASSES = 20  # a target with more distinct whole numbers is taken for a quantity
 
 
 def default_estimator(y: Any) -> LearnedKernelSVC | LearnedKernelSVR:
-    """A classifier for a target of classes, a regressor for one of quantities."""
+    """A classifier if the target holds labels, a regressor if it holds quantities."""
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind == "continuous":
         return LearnedKernelSVR()
@@ -34,13 +34,13 @@ def default_estimator(y: Any) -> LearnedKernelSVC | LearnedKernelSVR:
     if kind in ("binary", "multiclass"):
         return LearnedKernelSVC()
     raise ValueError(
-        f"y is of type {kind!r}. Give one column: labels for a classification, or numbers for a "
+        f"y is of type {kind!r}. Give one column, with labels for classification or numbers for "
         "regression."
     )
 
 
 def default_grid(estimator: Any) -> dict[str, Sequence[Any]]:
-    """C, and delta where the kernels of the estimator have one."""
+    """The default values of C, and of delta if the kernels of the estimator have it."""
     learner, prefix = last_step(estimator), last_step_prefix(estimator)
     grid: dict[str, Sequence[Any]] = {f"{prefix}C": DEFAULT_C}
     if learner.kernels == "tessellated":
@@ -50,10 +50,10 @@ def default_grid(estimator: Any) -> dict[str, Sequence[Any]]:
     return grid
 
 
-def candidates_of(
+def grid_candidates(
     grid: Mapping[str, Any] | Sequence[Mapping[str, Any]], estimator: Any
 ) -> list[Candidate]:
-    """Every point of a grid, in the order of scikit-learn's GridSearchCV."""
+    """All candidates of a grid, in the order of scikit-learn's GridSearchCV."""
     candidates = [Candidate(index, params) for index, params in enumerate(ParameterGrid(grid))]
     known = estimator.get_params()
     for candidate in candidates:
@@ -61,14 +61,14 @@ def candidates_of(
         unknown = [name for name in candidate.params if name.split("__")[0] not in known]
         if unknown:
             raise ValueError(
-                f"param_grid names {unknown[0]!r}, which is no parameter of "
+                f"param_grid names {unknown[0]!r}, which is not a parameter of "
                 f"{type(estimator).__name__}. {_suggestion(unknown[0], known)}"
             )
     return candidates
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
-    """The parameters of the steps of a pipeline with this name, or else all parameters."""
+    """Name the parameters of pipeline steps that end in this name, or else all parameters."""
     last = name.split("__")[-1]
     nested = sorted(other for other in known if other.endswith(f"__{last}"))
     if nested:
@@ -76,11 +76,13 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
     return f"Use some of {sorted(known)}."
 
 
-def paths_of(candidates: Sequence[Candidate], C: str) -> list[list[Candidate]]:
-    """Candidates that differ in the parameter `C` alone, together and in ascending order."""
+def group_into_paths(candidates: Sequence[Candidate], C: str) -> list[list[Candidate]]:
+    """Group candidates that differ in the parameter `C` alone, in ascending order of it."""
     paths: dict[tuple[tuple[str, int], ...], list[Candidate]] = {}
     for candidate in candidates:
-        # Values need not be hashable nor comparable; those of one grid are the same objects.
+        # By identity, because values need not be hashable; those of one grid are the same objects.
         key = tuple((name, id(value)) for name, value in candidate.params.items() if name != C)
         paths.setdefault(key, []).append(candidate)
-    return [sorted(path, key=lambda point: point.params.get(C, 0)) for path in paths.values()]
+    return [
+        sorted(path, key=lambda candidate: candidate.params.get(C, 0)) for path in paths.values()
+    ]

@@ -1,4 +1,4 @@
-"""The search itself: a meta-estimator in the manner of scikit-learn's GridSearchCV."""
+"""The search: a meta-estimator with the interface of scikit-learn's GridSearchCV."""
 
 from __future__ import annotations
 
@@ -23,108 +23,122 @@ from sklearn.utils.parallel import Parallel, delayed
 from tessella.estimators._base import BaseLearnedKernel
 from tessella.model_selection._best_estimator import BestEstimator
 from tessella.model_selection._grid import (
-    candidates_of,
     default_estimator,
     default_grid,
-    paths_of,
+    grid_candidates,
+    group_into_paths,
 )
 from tessella.model_selection._path import (
     Candidate,
-    Path,
-    PathOutcome,
+    FoldPath,
+    PathResult,
     Rows,
-    Search,
+    SearchSettings,
     check_learner,
-    in_pieces,
+    evaluate_path,
     last_step,
     last_step_prefix,
-    walk,
+    split_paths,
 )
-from tessella.model_selection._results import Outcomes
+from tessella.model_selection._results import SearchResults
 
-Points = Sequence[Candidate]
+Candidates = Sequence[Candidate]
 Split = tuple[Rows, Rows]
 
 
 class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Cross-validated choice of C, delta and any other parameter, along paths of C.
+    """Cross-validated search over C, delta and any other parameter, along paths of C.
 
-    Does what :class:`sklearn.model_selection.GridSearchCV` does, for the estimators of this
-    library, with less work: a fit starts from the kernel that the first fold has learned for the
-    same parameters or, on the first fold, from the kernel and dual vector of the last value of C.
-    Every fit is still certified to the estimator's own `tol`, wherever it started.
+    It does what :class:`sklearn.model_selection.GridSearchCV` does, for the estimators of this
+    library and with less work. On the first fold, a fit starts from the kernel and the dual
+    coefficients of the previous value of C. On the other folds, it starts from the kernel that the
+    first fold has learned for the same parameters. Wherever it starts, every fit is certified to
+    the `tol` of the estimator.
 
     Parameters
     ----------
     estimator : LearnedKernelSVC, LearnedKernelSVR or Pipeline, default=None
-        What to tune; a pipeline has to end in one of the two. None is decided by the target: a
+        Estimator to tune. A pipeline has to end in one of the two. With None, the target decides:
         :class:`~tessella.LearnedKernelSVC` for labels (two values, text, or at most 20 different
-        whole numbers) and a :class:`~tessella.LearnedKernelSVR` for any other numbers.
+        whole numbers) and :class:`~tessella.LearnedKernelSVR` for any other numbers.
     param_grid : dict or list of dict, default=None
-        Values of each parameter to try, as for GridSearchCV. By default
+        Values to try for each parameter, as for GridSearchCV. By default
         ``C = 0.1, 1, ..., 10000`` and, for tessellated kernels, ``delta = 0.1, 1, 4``.
     cv : int, splitter or iterable, default=None
-        Folds, as for GridSearchCV: five by default, stratified for a classifier.
+        Cross-validation splits, as for GridSearchCV. By default there are five folds, which are
+        stratified for a classifier.
     scoring : str, callable, list or dict, default=None
-        Any scorer of scikit-learn, or several. By default the estimator's own score: accuracy,
-        or R².
+        One or several scorers of scikit-learn. By default the ``score`` method of the estimator
+        is used: accuracy, or R².
     refit : bool, str or callable, default=True
-        Whether to fit the best estimator on all data. With several scores the name of the one
-        that decides. A function of ``cv_results_`` may return the index of the best point.
+        Whether to fit the best estimator on all data. With several scores, the name of the score
+        that decides. A function of ``cv_results_`` may return the index of the best candidate.
     eliminate : bool, default=False
-        Give up points as soon as they look hopeless. After the first fold the better half goes
-        on; after each further fold those whose mean score is not more than two standard errors
-        of a paired difference below the best. Given-up points have NaN for the folds not run,
-        no mean, and the last rank. That is a bet, seldom lost, that the best point is not among
-        the worse half of the first fold.
+        Whether to eliminate candidates with low scores early. After the first fold the better
+        half remains. After each further fold those candidates remain whose mean score is at most
+        two standard errors of a paired difference below the best one. Eliminated candidates have
+        NaN as scores of the folds that were not run, no mean score, and the last rank. The search
+        misses the best candidate if that is in the worse half of the first fold.
     error_score : "raise" or number, default=nan
-        Score of a point whose fit or scoring fails.
+        Score of a candidate whose fit or scoring fails.
     verbose : int, default=0
-        Print a line for each path that is finished.
+        Whether to print a line for each path that is finished.
     n_jobs : int, default=None
-        Paths that are walked at the same time, by joblib: None is one unless in a
+        Number of paths that joblib evaluates in parallel. None means one, unless in a
         :func:`joblib.parallel_config`, which also chooses the backend ("loky", "threading",
-        "dask"). With more than one the fits use one thread each, unless the estimator's own
-        `n_jobs` says otherwise.
+        "dask"). With more than one job each fit uses one thread, unless the estimator's own
+        `n_jobs` is set.
 
     Attributes
     ----------
     cv_results_ : dict
-        A column for each quantity, an entry for each point, named as in GridSearchCV:
-        ``params``, ``param_*``, ``split*_test_score``, ``mean_test_score``, ``std_test_score``,
-        ``rank_test_score``, ``mean_fit_time`` and so on. Besides, ``mean_gap`` and ``worst_gap``
-        of the certificates, ``n_uncertified``, the fits that missed `tol`, and ``n_folds``, the
-        folds that were run.
+        Results with an entry for each candidate in each column. The columns are those of
+        GridSearchCV: ``params``, ``param_*``, ``split*_test_score``, ``mean_test_score``,
+        ``std_test_score``, ``rank_test_score``, ``mean_fit_time`` and so on. Further columns are
+        ``mean_gap`` and ``worst_gap``, the certified relative gaps of the fits,
+        ``n_uncertified``, the number of fits that did not reach `tol`, and ``n_folds``, the
+        number of folds that were run.
     best_estimator_ : estimator
-        Fitted on all data with the best parameters.
-    best_params_, best_score_, best_index_
-        The best point, its mean score and its place in ``cv_results_``.
+        Estimator with the best parameters, fitted on all data.
+    best_params_ : dict
+        Parameters of the best candidate.
+    best_score_ : float
+        Mean cross-validated score of the best candidate.
+    best_index_ : int
+        Index of the best candidate in ``cv_results_``.
     scorer_ : callable
-        The scorer.
+        Scorer that was used.
     n_splits_ : int
-        Number of folds.
+        Number of cross-validation folds.
     multimetric_ : bool
         Whether there are several scores.
     refit_time_ : float
-        Seconds of the last fit.
-    classes_, n_features_in_, feature_names_in_
-        Those of the best estimator.
+        Seconds that the fit of the best estimator on all data took.
+    classes_ : ndarray of shape (n_classes,)
+        Sorted labels of the best estimator, if it is a classifier.
+    n_features_in_ : int
+        Number of features that the best estimator was fitted with.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features that the best estimator was fitted with, if the data had names.
 
     See Also
     --------
-    LearnedKernelSVC, LearnedKernelSVR
+    LearnedKernelSVC : Classification with a learned kernel.
+    LearnedKernelSVR : Regression with a learned kernel.
 
     Notes
     -----
-    Points that differ in C alone form a path. The paths of the first fold come first, each in
-    ascending order of C; the other folds start from the kernels it found, which are often so near
-    that one SVM and its certificate are enough. Choices are those of GridSearchCV as far as the
-    tolerance goes: scores of two fits certified to the same `tol` are not equal to the last
-    digit, and on a plateau of the score that decides. The last fit, on all data, starts cold: it
-    is the one the estimator would make by itself.
+    Candidates that differ in C alone form a path. The paths of the first fold are evaluated first,
+    each in ascending order of C. The other folds start from its kernels, which are often so close
+    to their own that one SVM and its certificate are enough.
 
-    After Ctrl-C the best of the points that are complete is chosen, with a warning; if there is
-    none yet the interrupt is passed on.
+    The search chooses the same candidate as GridSearchCV as far as the tolerance allows. Two fits
+    certified to the same `tol` do not have the same score to the last digit, which decides where
+    several candidates have nearly the same score. The fit on all data does not use a warm start,
+    so the best estimator is the one that its own ``fit`` would give.
+
+    After Ctrl-C the best of the completed candidates is chosen, with a warning. If there is none,
+    the interrupt is passed on.
 
     Examples
     --------
@@ -164,18 +178,19 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
     # ------------------------------------------------------------------------------- searching
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Evaluate all points, choose the best and fit it on all data.
+        """Evaluate all candidates, choose the best and fit it on all data.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Target.
+            Labels or target values.
         **params : dict
-            Passed on to `fit` of the estimator, such as `sample_weight`, cut to the rows of each
-            fold; `groups` goes to the splitter. Weights go to the scorer too where it takes
-            them. With scikit-learn's metadata routing all of this is as requested.
+            Parameters that are passed to `fit` of the estimator, such as `sample_weight`, indexed
+            by the rows of each fold. `groups` is passed to the splitter, and `sample_weight` also
+            to the scorer if that accepts it. With scikit-learn's metadata routing, parameters go
+            where they are requested.
 
         Returns
         -------
@@ -187,40 +202,37 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
                 "This KernelPathCV estimator requires y to be passed, but the target y is None."
             )
         X, y = indexable(X, y)
-        estimator = self._checked(X, y, params.get("sample_weight"))
+        estimator = self._checked_estimator(X, y, params.get("sample_weight"))
         scorer = self._scorer(estimator)
-        fit_params, score_params, split_params = self._routed(params, scorer)
+        fit_params, score_params, split_params = self._route_params(params, scorer)
         grid = default_grid(estimator) if self.param_grid is None else self.param_grid
-        candidates = candidates_of(grid, estimator)
-        search = Search(
-            estimator=estimator,
-            X=X,
-            y=y,
-            scorer=scorer,
-            fit_params=fit_params,
-            score_params=score_params,
-            error_score=self.error_score,
-            one_thread=effective_n_jobs(self.n_jobs) > 1,
+        candidates = grid_candidates(grid, estimator)
+        one_thread = effective_n_jobs(self.n_jobs) > 1
+        settings = SearchSettings(
+            estimator, X, y, scorer, fit_params, score_params, self.error_score, one_thread
         )
-        self._check_points(search, candidates)
+        self._check_candidates(settings, candidates)
         cv = check_cv(self.cv, y, classifier=is_classifier(estimator))
         splits = list(cv.split(X, y, **split_params))
-        outcomes = Outcomes(candidates, len(splits))
-        paths = paths_of(candidates, f"{last_step_prefix(estimator)}C")
-        self._evaluate(search, paths, splits, outcomes)
-        outcomes.report_failures(self.error_score)
-        outcomes.report_gaps()
-        self.scorer_ = scorer
-        self.n_splits_ = len(splits)
-        self.multimetric_ = outcomes.multimetric
-        self.cv_results_ = outcomes.table()
-        self._choose(outcomes)
+        results = SearchResults(candidates, len(splits))
+        paths = group_into_paths(candidates, f"{last_step_prefix(estimator)}C")
+        self._evaluate(settings, paths, splits, results)
+        self._set_results(results, scorer, len(splits))
         if self.refit:
             self._refit(estimator, X, y, fit_params)
         return self
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        """The estimator to tune, after a look at everything that can be wrong before work."""
+    def _set_results(self, results: SearchResults, scorer: Any, n_splits: int) -> None:
+        results.report_failures(self.error_score)
+        results.report_gaps()
+        self.scorer_ = scorer
+        self.n_splits_ = n_splits
+        self.multimetric_ = results.multimetric
+        self.cv_results_ = results.table()
+        self._choose_best(results)
+
+    def _checked_estimator(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """The estimator to tune, after all checks that are possible before the first fit."""
         if self.estimator is not None:
             check_learner(self.estimator)
         if not isinstance(self.eliminate, bool | np.bool_):
@@ -230,18 +242,18 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
             raise ValueError(f"error_score={self.error_score!r} must be 'raise' or a number.")
         if self.eliminate and callable(self.refit):
             raise ValueError(
-                "eliminate=True needs one score to compare points by, and refit is a function. "
+                "eliminate=True needs one score to compare candidates by, and refit is a function. "
                 "Use refit=True or the name of a score, or eliminate=False."
             )
         estimator = default_estimator(y) if self.estimator is None else clone(self.estimator)
-        if isinstance(estimator, BaseLearnedKernel):  # of a pipeline only the steps know their X
+        if isinstance(estimator, BaseLearnedKernel):  # a pipeline would have to transform X first
             estimator._validated(X, y, sample_weight)
         return clone(estimator)
 
-    def _check_points(self, search: Search, candidates: Points) -> None:
-        """Parameters out of range are found before the first fit, not after an hour."""
+    def _check_candidates(self, settings: SearchSettings, candidates: Candidates) -> None:
+        """Raise ValueError for invalid parameters before the first fit."""
         for candidate in candidates:
-            model = search.model(candidate.params)
+            model = settings.model(candidate.params)
             check_learner(model)
             last_step(model)._check_params()
 
@@ -251,25 +263,25 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
             self._check_refit(list(self.scoring))
         elif isinstance(self.refit, str) and not callable(self.scoring):
             raise ValueError(
-                f"refit={self.refit!r} names a score, and there is only one. Use refit=True."
+                f"refit={self.refit!r} names a score, but there is only one score. Use refit=True."
             )
         return scorer
 
     def _check_refit(self, metrics: Sequence[str]) -> None:
-        """With several scores `refit` (and `eliminate`) must say which one decides."""
+        """Raise ValueError if there are several scores and `refit` does not name one of them."""
         if callable(self.refit) or self.refit in metrics:
             return
         if self.refit is not False or self.eliminate:
             raise ValueError(
-                f"There are several scores, and refit={self.refit!r} does not tell which one "
+                f"There are several scores, and refit={self.refit!r} does not name the one that "
                 f"decides. Use one of {sorted(metrics)}"
                 + ("." if self.eliminate else ", a function, or False.")
             )
 
-    def _routed(
+    def _route_params(
         self, params: dict[str, Any], scorer: Any
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Parameters of the estimator's fit, of the scorer and of the splitter."""
+        """Split parameters into those of the estimator's fit, of the scorer and of the splitter."""
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **params)
             return routed.estimator.fit, routed.scorer.score, routed.splitter.split
@@ -281,86 +293,102 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
         return params, score_params, {"groups": groups}
 
     def _evaluate(
-        self, search: Search, paths: Sequence[Points], splits: Sequence[Split], outcomes: Outcomes
+        self,
+        settings: SearchSettings,
+        paths: Sequence[Candidates],
+        splits: Sequence[Split],
+        results: SearchResults,
     ) -> None:
-        """All folds of all paths; less after Ctrl-C, if some points are complete by then."""
-        first = [Path(points, 0, *splits[0]) for points in paths]
-        later = self._race if self.eliminate else self._walk_the_rest
-        if self._walk_all(search, first, outcomes) and later(search, paths, splits, outcomes):
+        """Evaluate the paths on all folds; after Ctrl-C, keep the candidates that are complete."""
+        first = [FoldPath(candidates, 0, *splits[0]) for candidates in paths]
+        others = self._evaluate_with_elimination if self.eliminate else self._evaluate_other_folds
+        went_on = self._evaluate_paths(settings, first, results)
+        if went_on and others(settings, paths, splits, results):
             return
-        complete = int(outcomes.complete.sum())
+        complete = int(results.complete.sum())
         if not complete:
             raise KeyboardInterrupt
         warnings.warn(
-            f"The search was interrupted: the best of the {complete} points that are complete, of "
+            f"The search was interrupted. The best of the {complete} completed candidates, of "
             f"{sum(map(len, paths))}, is chosen.",
             UserWarning,
             stacklevel=3,
         )
 
-    def _walk_the_rest(
-        self, search: Search, paths: Sequence[Points], splits: Sequence[Split], outcomes: Outcomes
+    def _evaluate_other_folds(
+        self,
+        settings: SearchSettings,
+        paths: Sequence[Candidates],
+        splits: Sequence[Split],
+        results: SearchResults,
     ) -> bool:
-        # Path by path and not fold by fold, so that points are complete as early as possible.
-        rest = [
-            Path(points, fold, *splits[fold], outcomes.kernels_of(points))
-            for points in paths
+        """Evaluate all folds but the first; returns False after Ctrl-C."""
+        # Path by path and not fold by fold, so that candidates are complete as early as possible.
+        fold_paths = [
+            FoldPath(candidates, fold, *splits[fold], results.kernels_of(candidates))
+            for candidates in paths
             for fold in range(1, len(splits))
         ]
-        return self._walk_all(search, rest, outcomes)
+        return self._evaluate_paths(settings, fold_paths, results)
 
-    def _race(
-        self, search: Search, paths: Sequence[Points], splits: Sequence[Split], outcomes: Outcomes
+    def _evaluate_with_elimination(
+        self,
+        settings: SearchSettings,
+        paths: Sequence[Candidates],
+        splits: Sequence[Split],
+        results: SearchResults,
     ) -> bool:
-        """Fold by fold, each with the points that may still win."""
-        if outcomes.multimetric:
-            self._check_refit(outcomes.metrics)
-        metric = self.refit if outcomes.multimetric else "score"
-        alive = {point.index for points in paths for point in points}
+        """The same fold by fold, each with the candidates that have not been eliminated."""
+        if results.multimetric:
+            self._check_refit(results.metrics)
+        metric = self.refit if results.multimetric else "score"
+        remaining = {candidate.index for candidates in paths for candidate in candidates}
         for fold in range(1, len(splits)):
-            alive = outcomes.survivors(metric, alive, fold)
-            left = [[point for point in points if point.index in alive] for points in paths]
-            wave = [
-                Path(points, fold, *splits[fold], outcomes.kernels_of(points))
-                for points in left
-                if points
+            remaining = results.remaining_candidates(metric, remaining, fold)
+            kept = [[c for c in candidates if c.index in remaining] for candidates in paths]
+            fold_paths = [
+                FoldPath(candidates, fold, *splits[fold], results.kernels_of(candidates))
+                for candidates in kept
+                if candidates
             ]
-            if not self._walk_all(search, wave, outcomes):
+            if not self._evaluate_paths(settings, fold_paths, results):
                 return False
         return True
 
-    def _walk_all(self, search: Search, paths: Sequence[Path], outcomes: Outcomes) -> bool:
-        """Walk paths in parallel and keep what they give; False after Ctrl-C."""
+    def _evaluate_paths(
+        self, settings: SearchSettings, paths: Sequence[FoldPath], results: SearchResults
+    ) -> bool:
+        """Evaluate paths in parallel and add their results; returns False after Ctrl-C."""
         parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
-        task = delayed(walk)
+        task = delayed(evaluate_path)
         jobs = effective_n_jobs(self.n_jobs)
-        paths = in_pieces(paths, 4 * jobs) if jobs > 1 else paths
+        paths = split_paths(paths, 4 * jobs) if jobs > 1 else paths
         begin = time.perf_counter()
         try:
-            results: Iterable[PathOutcome] = parallel(task(search, path) for path in paths)
-            for path, result in zip(paths, results, strict=False):
-                for outcome in result.outcomes:
-                    outcomes.add(outcome)
-                if result.interrupted:
+            found: Iterable[PathResult] = parallel(task(settings, path) for path in paths)
+            for path, of_path in zip(paths, found, strict=False):
+                for result in of_path.results:
+                    results.add(result)
+                if of_path.interrupted:
                     return False
                 if self.verbose:
-                    _say(path, result, time.perf_counter() - begin)
+                    _print_progress(path, of_path, time.perf_counter() - begin)
         except KeyboardInterrupt:
             return False
         return True
 
-    def _choose(self, outcomes: Outcomes) -> None:
+    def _choose_best(self, results: SearchResults) -> None:
         metric = "score"
         if self.multimetric_:
-            self._check_refit(outcomes.metrics)
+            self._check_refit(results.metrics)
             if self.refit is False:
                 return
             metric = self.refit
         if callable(self.refit):
             best = self.refit(self.cv_results_)
-            points = range(len(self.cv_results_["params"]))
-            if not isinstance(best, Integral) or int(best) not in points:
-                raise ValueError(f"refit returned {best!r}, which is no index of a point.")
+            indices = range(len(self.cv_results_["params"]))
+            if not isinstance(best, Integral) or int(best) not in indices:
+                raise ValueError(f"refit returned {best!r}, which is not the index of a candidate.")
             self.best_index_ = int(best)
         else:
             self.best_index_ = int(self.cv_results_[f"rank_test_{metric}"].argmin())
@@ -378,11 +406,12 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
     # ------------------------------------------------------------------- scikit-learn's protocol
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Where metadata goes: to the estimator, the scorer and the splitter.
+        """Describe how metadata is routed to the estimator, the scorer and the splitter.
 
         Returns
         -------
         MetadataRouter
+            The routing of scikit-learn's metadata API.
         """
         estimator = self._representative()
         return (
@@ -411,11 +440,11 @@ def _accepts_weight(scorer: Any) -> bool:
     return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters
 
 
-def _say(path: Path, result: PathOutcome, seconds: float) -> None:
-    gaps = [outcome.gap for outcome in result.outcomes]
+def _print_progress(path: FoldPath, of_path: PathResult, seconds: float) -> None:
+    gaps = [result.gap for result in of_path.results]
     params = ", ".join(f"{k}={v!r}" for k, v in path.candidates[-1].params.items())
     sys.stdout.write(
-        f"[{seconds:7.1f} s] fold {path.fold}, {len(gaps)} points up to {params}: "
+        f"[{seconds:7.1f} s] fold {path.fold}, {len(gaps)} candidates up to {params}: "
         f"worst gap {np.max(gaps):.1e}\n"
     )
     sys.stdout.flush()

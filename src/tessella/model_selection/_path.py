@@ -1,4 +1,4 @@
-"""One path: the fits of one fold along C, each started from what is known already."""
+"""Paths of candidates: the fits of one fold along C, each started from what is known already."""
 
 from __future__ import annotations
 
@@ -24,15 +24,39 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A point of the grid: its place in the list of all of them, and its parameters."""
+    """A point of the grid.
+
+    Attributes
+    ----------
+    index : int
+        Position of the candidate in the list of all candidates.
+    params : dict
+        Its parameters.
+    """
 
     index: int
     params: dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Search:
-    """What all paths of a search have in common."""
+class SearchSettings:
+    """What all fits of a search have in common.
+
+    Attributes
+    ----------
+    estimator : estimator
+        The estimator to tune.
+    X, y : array-like
+        The data.
+    scorer : callable
+        The scorer, as from :func:`sklearn.metrics.check_scoring`.
+    fit_params, score_params : mapping
+        Further parameters of `fit` and of the scorer.
+    error_score : "raise" or number
+        Score of a candidate whose fit or scoring fails.
+    one_thread : bool
+        Whether each fit uses a single thread, because the paths share the cores.
+    """
 
     estimator: Any
     X: Any
@@ -41,10 +65,10 @@ class Search:
     fit_params: Mapping[str, Any]
     score_params: Mapping[str, Any]
     error_score: Any
-    one_thread: bool  # per fit: the paths have the cores
+    one_thread: bool
 
     def model(self, params: Mapping[str, Any]) -> Any:
-        """An estimator with the parameters of a candidate, ready for warm starts."""
+        """An unfitted estimator with the parameters of a candidate, ready for warm starts."""
         model = clone(self.estimator).set_params(**clone(dict(params), safe=False))
         learner = last_step(model)
         learner.set_params(warm_start=True)
@@ -52,36 +76,63 @@ class Search:
             learner.set_params(n_jobs=1)
         return model
 
-    def part(self, rows: Rows) -> tuple[Any, Any]:
+    def data_of(self, rows: Rows) -> tuple[Any, Any]:
         """X and y of some rows."""
         return _safe_indexing(self.X, rows), _safe_indexing(self.y, rows)
 
-    def params_of(self, given: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
-        """Parameters of `fit` or of the scorer; those with a value for each row are cut."""
+    def params_of(self, params: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
+        """Parameters of `fit` or of the scorer; those with a value for each row are indexed."""
         size = len(self.y)
         return {
             name: _safe_indexing(value, rows) if _length(value) == size else value
-            for name, value in given.items()
+            for name, value in params.items()
         }
 
 
 @dataclass(frozen=True)
-class Path:
-    """Candidates that differ in C alone, in ascending order, on one fold.
+class FoldPath:
+    """Candidates that differ in C alone, to be fitted on one fold.
 
-    `starts` holds kernels learned for some of the candidates on another fold.
+    Attributes
+    ----------
+    candidates : sequence of Candidate
+        The candidates, in ascending order of C.
+    fold : int
+        Number of the fold.
+    train, test : ndarray of int
+        Rows to fit and rows to score.
+    start_kernels : mapping from int to LearnedKernel
+        Kernels that another fold has learned for some of the candidates, by candidate index.
     """
 
     candidates: Sequence[Candidate]
     fold: int
     train: Rows
     test: Rows
-    starts: Mapping[int, LearnedKernel] = field(default_factory=dict)
+    start_kernels: Mapping[int, LearnedKernel] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """A candidate on a fold: what it scored, what it cost and how well it is certified."""
+class CandidateResult:
+    """The fit of a candidate on a fold.
+
+    Attributes
+    ----------
+    candidate, fold : int
+        Index of the candidate and number of the fold.
+    scores : float or mapping from str to float
+        Score, or several scores by name.
+    fit_time, score_time : float
+        Seconds of fitting and of scoring.
+    gap : float
+        Certified relative gap of the fit.
+    certified : bool
+        Whether the gap is within the tolerance of the estimator.
+    kernel : LearnedKernel or None
+        The learned kernel, if other folds are to start from it.
+    error : str or None
+        Traceback of an error.
+    """
 
     candidate: int
     fold: int
@@ -95,10 +146,10 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class PathOutcome:
-    """The outcomes of a path, not all of them after Ctrl-C."""
+class PathResult:
+    """The results of the candidates of a path; after Ctrl-C, of those that were finished."""
 
-    outcomes: list[Outcome]
+    results: list[CandidateResult]
     interrupted: bool
 
 
@@ -110,7 +161,7 @@ def last_step(model: Any) -> Any:
 
 
 def last_step_prefix(model: Any) -> str:
-    """What stands before the names of the last step's parameters."""
+    """Prefix of the parameter names of the last step; empty without a pipeline."""
     prefix = ""
     while isinstance(model, Pipeline):
         prefix += f"{model.steps[-1][0]}__"
@@ -118,93 +169,96 @@ def last_step_prefix(model: Any) -> str:
     return prefix
 
 
-def in_pieces(paths: Sequence[Path], count: int) -> list[Path]:
-    """The same work in at least `count` pieces, as far as cutting changes no result.
+def split_paths(paths: Sequence[FoldPath], count: int) -> list[FoldPath]:
+    """Split paths into at least `count` pieces, as far as that changes no result.
 
-    That is so where each candidate has a start of its own. A path that goes from one value of C
-    to the next stays whole: results must not depend on the number of jobs.
+    A path can be split where each candidate has a kernel of its own to start from. A path whose
+    fits start from each other stays whole, because results must not depend on the number of jobs.
     """
     parts = -(-count // max(1, len(paths)))
     pieces = []
     for path in paths:
-        own = all(candidate.index in path.starts for candidate in path.candidates)
-        step = max(1, len(path.candidates) // parts) if own else len(path.candidates)
+        known = path.start_kernels
+        independent = all(candidate.index in known for candidate in path.candidates)
+        step = max(1, len(path.candidates) // parts) if independent else len(path.candidates)
         for first in range(0, len(path.candidates), step):
             candidates = path.candidates[first : first + step]
-            starts = {c.index: path.starts[c.index] for c in candidates if c.index in path.starts}
-            pieces.append(replace(path, candidates=candidates, starts=starts))
+            kernels = {c.index: known[c.index] for c in candidates if c.index in known}
+            pieces.append(replace(path, candidates=candidates, start_kernels=kernels))
     return pieces
 
 
-def walk(search: Search, path: Path) -> PathOutcome:
+def evaluate_path(settings: SearchSettings, path: FoldPath) -> PathResult:
     """Fit and score every candidate of a path.
 
-    The fit of a candidate starts from the kernel that another fold found for it, or else from
-    the kernel and the dual vector of the candidate before. Starts save work and change nothing
-    else: every fit is certified to the estimator's own tolerance.
+    The fit of a candidate starts from the kernel that another fold has learned for it, or else
+    from the kernel and the dual coefficients of the previous candidate. The start saves time and
+    changes nothing else, because every fit is certified to the tolerance of the estimator.
     """
-    outcomes: list[Outcome] = []
+    results: list[CandidateResult] = []
     previous = None
     with warnings.catch_warnings():
-        # The search reports on all fits together, in one warning.
+        # The search raises one warning about all fits together.
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             for candidate in path.candidates:
-                model = _prepared(search, path, candidate, previous)
-                outcomes.append(_evaluated(search, path, candidate, model))
-                previous = model if outcomes[-1].error is None else None
+                model = _model_for(settings, path, candidate, previous)
+                results.append(_fit_and_score(settings, path, candidate, model))
+                previous = model if results[-1].error is None else None
         except KeyboardInterrupt:
-            return PathOutcome(outcomes, interrupted=True)
-    return PathOutcome(outcomes, interrupted=False)
+            return PathResult(results, interrupted=True)
+    return PathResult(results, interrupted=False)
 
 
-def _prepared(search: Search, path: Path, candidate: Candidate, previous: Any) -> Any:
-    start = path.starts.get(candidate.index)
-    if start is None and previous is not None:
+def _model_for(
+    settings: SearchSettings, path: FoldPath, candidate: Candidate, previous: Any
+) -> Any:
+    """The estimator of a candidate, with whatever its fit starts from."""
+    kernel = path.start_kernels.get(candidate.index)
+    if kernel is None and previous is not None:
         return previous.set_params(**clone(candidate.params, safe=False))
-    model = search.model(candidate.params)
-    if start is not None:
-        last_step(model)._begin_at(start)
+    model = settings.model(candidate.params)
+    if kernel is not None:
+        last_step(model)._start_from(kernel)
     return model
 
 
-def _evaluated(search: Search, path: Path, candidate: Candidate, model: Any) -> Outcome:
+def _fit_and_score(
+    settings: SearchSettings, path: FoldPath, candidate: Candidate, model: Any
+) -> CandidateResult:
     begin = time.perf_counter()
     fitted = begin
+    error, scores = None, settings.error_score
     try:
-        X, y = search.part(path.train)
-        model.fit(X, y, **search.params_of(search.fit_params, path.train))
+        X, y = settings.data_of(path.train)
+        model.fit(X, y, **settings.params_of(settings.fit_params, path.train))
         fitted = time.perf_counter()
-        learner = last_step(model)
-        if learner.status_ == "interrupted":
-            raise KeyboardInterrupt  # the estimator kept its best answer; the search has to stop
-        X, y = search.part(path.test)
-        scores = search.scorer(model, X, y, **search.params_of(search.score_params, path.test))
+        if last_step(model).status_ == "interrupted":
+            raise KeyboardInterrupt  # the estimator has kept its best model; the search stops
+        X, y = settings.data_of(path.test)
+        params = settings.params_of(settings.score_params, path.test)
+        scores = settings.scorer(model, X, y, **params)
     except Exception:
-        if isinstance(search.error_score, str):
+        if isinstance(settings.error_score, str):
             raise
-        return Outcome(
-            candidate.index,
-            path.fold,
-            search.error_score,
-            fitted - begin,
-            time.perf_counter() - fitted,
-            error=traceback.format_exc(),
-        )
-    return Outcome(
+        error = traceback.format_exc()
+    times = fitted - begin, time.perf_counter() - fitted
+    if error is not None:
+        return CandidateResult(candidate.index, path.fold, scores, *times, error=error)
+    learner = last_step(model)
+    return CandidateResult(
         candidate.index,
         path.fold,
         scores,
-        fitted - begin,
-        time.perf_counter() - fitted,
+        *times,
         gap=float(learner.gap_),
         certified=bool(learner.gap_ <= learner.tol),
-        kernel=learner.kernel_ if path.fold == 0 else None,  # where the other folds start
+        kernel=learner.kernel_ if path.fold == 0 else None,  # the other folds start from it
     )
 
 
 def check_learner(estimator: Any) -> None:
-    """Raise TypeError for an estimator whose path cannot be followed."""
+    """Raise TypeError for an estimator that the search cannot tune."""
     if not isinstance(last_step(estimator), BaseLearnedKernel):
         raise TypeError(
             f"estimator={estimator!r} must be a LearnedKernelSVC, a LearnedKernelSVR or a Pipeline "

@@ -1,0 +1,160 @@
+"""From a training problem to a fitted state: one run of a solver, and all that watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tessella.backend import limit_blas, require_memory
+from tessella.estimators._callbacks import CallbackMonitor
+from tessella.estimators._checkpoint import Checkpoint, StartingPoint, fingerprint
+from tessella.estimators._early_stopping import ScoreMonitor
+from tessella.estimators._problem import TrainingProblem
+from tessella.estimators._state import FittedState, fitted_state
+from tessella.estimators._warm_start import PreviousFit
+from tessella.kernels import BoundKernelSet, KernelSet
+from tessella.problems import SaddlePoint
+from tessella.progress import ProgressDisplay
+from tessella.solvers import (
+    Monitors,
+    SolverResult,
+    TablePrinter,
+    choose_solver,
+    working_memory,
+)
+from tessella.solvers._run import Callback
+
+StateOf = Callable[[SolverResult], FittedState]
+
+
+@dataclass(frozen=True)
+class FitCallbacks:
+    """Callbacks that follow a fit from outside.
+
+    Attributes
+    ----------
+    callback : Callback or None
+        A function of the iteration records or a monitor, given by a caller within the library.
+    scikit_learn : CallbackMonitor or None
+        The callbacks that were set with ``set_callbacks``.
+    """
+
+    callback: Callback | None
+    scikit_learn: CallbackMonitor | None
+
+
+def solve_problem(
+    estimator: Any,
+    problem: TrainingProblem,
+    callbacks: FitCallbacks,
+    previous: PreviousFit | None,
+) -> FittedState:
+    """Learn a kernel for all machines of a problem; the estimator gives its parameters only."""
+    kernels = estimator._kernel_set()
+    require_fit_memory(estimator, kernels, problem)
+    checkpoint = _open_checkpoint(estimator, problem, kernels)
+    scores = [] if checkpoint is None else checkpoint.scores
+    start = checkpoint.start if checkpoint is not None else None
+    if start is None and previous is not None:
+        start = previous.starting_point(problem)
+    with limit_blas(), _display(estimator) as display, _flushed(checkpoint):
+        bound = _bind(estimator, problem, kernels)
+        if start is not None and not _fits(start, bound):
+            start = None  # the parameter of another kernel set means nothing here
+        state_of = partial(fitted_state, problem, deepcopy(bound.kernels), scores)
+        scorer = _score_monitor(estimator, problem, state_of, scores)
+        if callbacks.scikit_learn is not None:
+            callbacks.scikit_learn.state_of = state_of
+        monitors = [start, display, scorer, checkpoint, callbacks.scikit_learn, callbacks.callback]
+        saddle_point = SaddlePoint(bound, problem.machines.dual)
+        result = _run_solver(estimator, saddle_point, start, Monitors(monitors))
+    if checkpoint is not None:
+        result = checkpoint.finish(result)
+    return state_of(result)
+
+
+def _run_solver(
+    estimator: Any, problem: SaddlePoint, start: StartingPoint | None, monitor: Monitors
+) -> SolverResult:
+    return choose_solver(estimator.solver, problem)(
+        problem,
+        tol=estimator.tol,
+        max_iter=int(estimator.max_iter),
+        time_limit=estimator.time_limit,
+        P0=None if start is None else start.P,
+        w0=None if start is None else start.w,
+        n_jobs=estimator.n_jobs,
+        callback=monitor,
+    )
+
+
+def _bind(estimator: Any, problem: TrainingProblem, kernels: KernelSet) -> BoundKernelSet:
+    dtype = np.dtype(estimator.precision)
+    unit = problem.box.apply(problem.rows.X)
+    return problem.machines.bind(kernels, unit, dtype, estimator.n_jobs)
+
+
+def _fits(start: StartingPoint, bound: BoundKernelSet) -> bool:
+    """Whether the parameter of a starting point is one of the bound kernel set."""
+    return start.P.shape == (bound.n_params, bound.n_params)
+
+
+def _open_checkpoint(
+    estimator: Any, problem: TrainingProblem, kernels: KernelSet
+) -> Checkpoint | None:
+    if estimator.checkpoint is None:
+        return None
+    name, dual = type(estimator).__name__, problem.machines.dual
+    return Checkpoint(estimator.checkpoint, fingerprint(name, problem.rows, dual, kernels))
+
+
+def _score_monitor(
+    estimator: Any, problem: TrainingProblem, state_of: StateOf, scores: list[float]
+) -> ScoreMonitor | None:
+    if problem.validation_set is None:
+        return None
+
+    def model_of(result: SolverResult) -> Any:
+        return state_of(result).fitted_copy(estimator)
+
+    return ScoreMonitor(problem.validation_set, model_of, int(estimator.n_iter_no_change), scores)
+
+
+def _display(estimator: Any) -> Any:
+    """A context manager whose value shows the progress of the run, or is None."""
+    if estimator.verbose > 1:
+        return ProgressDisplay(estimator.tol)
+    return nullcontext(TablePrinter() if estimator.verbose else None)
+
+
+@contextmanager
+def _flushed(checkpoint: Checkpoint | None) -> Iterator[None]:
+    """Write what a checkpoint has not written yet when a run fails."""
+    try:
+        yield
+    except BaseException:
+        if checkpoint is not None:
+            checkpoint.flush()
+        raise
+
+
+def require_fit_memory(estimator: Any, kernels: KernelSet, problem: TrainingProblem) -> None:
+    """Raise MemoryError, before anything large is allocated, for a fit that cannot succeed."""
+    sizes, itemsize = problem.machines.sizes, np.dtype(estimator.precision).itemsize
+    needed = kernels.memory_estimate(sum(sizes), len(problem.box.kept), itemsize)
+    needed += working_memory(estimator.solver, sizes, itemsize, by_rows=kernels.by_rows)
+    remedies = [] if itemsize == 4 else ["precision='float32'"]
+    if estimator.solver not in ("auto", "working-set"):
+        remedies.append("solver='working-set'")
+    several = f" in {len(sizes)} machines" if len(sizes) > 1 else ""
+    require_memory(
+        needed,
+        f"Learning a kernel on {sum(sizes)} rows{several}",
+        f"Use {' or '.join([*remedies, 'fewer rows'])}.",
+    )

@@ -1,0 +1,75 @@
+"""Predictions with a fixed kernel and fixed support vectors, prepared once and used many times."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from tessella.kernels._base import KernelSet
+
+FloatArray = NDArray[np.float64]
+
+_TILE_BYTES = 64 * 2**20
+
+
+class Predictor(ABC):
+    """Everything about the support vectors that predictions need, computed in advance.
+
+    A :class:`KernelSet` builds it for one parameter, one set of support vectors and one matrix of
+    coefficients, none of which may be changed in place afterwards.
+
+    Attributes
+    ----------
+    products_per_row : int
+        Multiplications per row of X in the largest matrix product that is left to BLAS. A caller
+        can tell from it whether BLAS would start threads.
+    """
+
+    products_per_row: int
+
+    @abstractmethod
+    def scores(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
+        """Compute the kernel between X and the support vectors, times the coefficients.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n)
+            Scaled rows.
+        n_jobs : int, optional
+            Number of threads. None uses all cores that the process may use.
+
+        Returns
+        -------
+        ndarray of shape (m, n_columns)
+            One column for each column of coefficients.
+        """
+
+
+class MatrixPredictor(Predictor):
+    """A predictor for any kernel set: kernel matrices, one tile of rows after the other."""
+
+    def __init__(
+        self, kernels: KernelSet, P: FloatArray, Y: FloatArray, coefficients: FloatArray
+    ) -> None:
+        self._kernels, self._P, self._Y = kernels, P, Y
+        self._coefficients = coefficients
+        self.products_per_row = coefficients.size
+
+    def scores(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
+        """See :meth:`Predictor.scores`."""
+        rows = np.asarray(X, dtype=np.float64)
+        result = np.empty((len(rows), self._coefficients.shape[1]))
+        for tile in row_tiles(len(rows), len(self._Y)):
+            matrix = self._kernels.cross(rows[tile], self._Y, self._P, n_jobs=n_jobs)
+            result[tile] = matrix @ self._coefficients
+        return result
+
+
+def row_tiles(n_rows: int, row_size: int) -> list[slice]:
+    """Slices of rows whose tiles, with `row_size` numbers a row, fit into a bounded memory."""
+    step = max(1, _TILE_BYTES // (8 * max(1, row_size)))
+    return [slice(start, start + step) for start in range(0, n_rows, step)]
