@@ -323,7 +323,7 @@ def test_many_classes_differ_in_colour_or_marker_and_their_legend_hides_nothing(
 
 def test_surface_refuses_features_in_the_place_of_targets(named):
     model, X = named[:2]
-    with pytest.raises(ValueError, match=r"y has 2 values, but .* rows.*features=\(first, second\)"):
+    with pytest.raises(ValueError, match=r"y has 2 values.*features=\(first, second\)"):
         DecisionSurfaceDisplay.from_estimator(model, X, [0, 1])
 
 
