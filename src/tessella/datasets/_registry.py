@@ -342,8 +342,8 @@ _ALL = (
         citation="Pace and Barry (1997), Quick computation of spatial autoregressive estimators",
         target_rule="logarithm of the votes per inhabitant",
         checksum="a12775a9a69b519fe0b8ffa31bab9e6c90a183e22481a4920a22c1a7c6ea5b20",
-        note="The paper states n = 12 and m = 6,550, which is the shape of cpusmall, but its errors "
-        "of 0.013 to 0.019 and its reference belong to this data set.",
+        note="The paper states n = 12 and m = 6,550, which is the shape of cpusmall. Its errors of "
+        "0.013 to 0.019 and its reference, however, belong to this data set.",
         openml=OpenMLCopy(507, _PAGE, "ln_votes_pop"),
     ),
     DatasetInfo(
