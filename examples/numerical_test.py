@@ -1,17 +1,17 @@
 """
-The paper's numerical test
-==========================
+Numerical test of the paper
+===========================
 
-Choose a data set; the algorithm runs on five partitions into training and test samples, and the
-mean and the standard deviation of its test score are printed: the accuracy in per cent for
-classification, the mean squared error for regression.
+The program runs the algorithm of the paper on five partitions of a data set into training and test
+samples. It prints the mean and the standard deviation of the test score, which is the accuracy in
+per cent for classification and the mean squared error for regression.
 
 .. code-block:: sh
 
     python examples/numerical_test.py breast_cancer diabetes
 
-The sets here come with scikit-learn. ``tessella benchmark`` runs the paper's own protocol, with
-its twelve sets and the choice of C and delta by cross-validation.
+The data sets in this program come with scikit-learn. The command ``tessella benchmark`` runs the
+protocol of the paper, with its data sets and with C and delta chosen by cross-validation.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from tessella.pmkl import evaluate_pmkl, pmkl
 
 
 def wine():
-    """The first of the three cultivars against the others."""
+    """Return the wine data with the first cultivar as one class and the others as the other."""
     X, y = load_wine(return_X_y=True)
     return X, np.where(y == 0, 1, -1)
 
@@ -40,11 +40,11 @@ N_PARTITIONS = 5
 
 
 def run_partition(x, y, seed, C):
-    """Learn on four fifths of the samples, drawn at random; score on the others, its name, gap."""
+    """Train on four fifths of the samples, and return the test score, its name and the gap."""
     order = np.random.default_rng(seed).permutation(len(y))
     train, test = np.split(order, [4 * len(y) // 5])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is printed instead
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the program prints the gap instead
         f = pmkl(x[:, train], y[train], C=C)
     predicted = evaluate_pmkl(f, x[:, test])
     if f.type == "Classification":
@@ -53,14 +53,16 @@ def run_partition(x, y, seed, C):
 
 
 def main():
-    """Run the sets named on the command line, by default all."""
+    """Run the data sets named on the command line, or all of them."""
     parser = argparse.ArgumentParser(description="PMKL on five partitions of a data set.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(DATASETS)}")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"data sets to run: {', '.join(DATASETS)}"
+    )
     parser.add_argument("--C", type=float, default=1.0, help="weight of the loss (default: 1)")
     arguments = parser.parse_args()
     for name in arguments.names or DATASETS:
         if name not in DATASETS:
-            parser.error(f"unknown set {name!r}; use {', '.join(DATASETS)}")
+            parser.error(f"unknown data set {name!r}; use {', '.join(DATASETS)}")
         X, y = DATASETS[name]()
         begin = time.perf_counter()
         runs = [run_partition(X.T, y, seed, arguments.C) for seed in range(N_PARTITIONS)]
@@ -68,7 +70,7 @@ def main():
         scores, kinds, gaps = zip(*runs, strict=True)
         print(
             f"{name}: {kinds[0]} {np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}, "
-            f"largest gap {max(gaps):.3f}, {seconds:.2f} s a partition"
+            f"largest gap {max(gaps):.3f}, {seconds:.2f} s per partition"
         )
 
 

@@ -2,10 +2,13 @@
 When to prefer gradient boosting
 ================================
 
-Two kinds of data, made so that one suits kernels and the other trees, with ever more columns that
-mean nothing. What to see: on a smooth function of five columns the kernels are ahead, until idle
-columns take the place of the others in every distance; on a function of thresholds the trees are
-ahead from the start, and idle columns hardly trouble them.
+This example compares kernel machines with gradient boosting on two functions, while the number of
+irrelevant columns grows. The first function is smooth and suits kernels; the second consists of
+thresholds and suits trees.
+
+The figure shows that the kernels are better on the smooth function of five columns, until the
+irrelevant columns dominate all distances. On the thresholds, the trees are better from the start,
+and irrelevant columns hardly affect them.
 """
 
 import matplotlib.pyplot as plt
@@ -23,19 +26,19 @@ N_TRAIN = 300
 
 
 def smooth(X):
-    """Friedman's function."""
+    """Return the function of Friedman."""
     wave = 10 * np.sin(np.pi * X[:, 0] * X[:, 1])
     return wave + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
 
 
 def thresholds(X):
-    """Five yes-or-no questions."""
+    """Return a function of five thresholds."""
     high = X[:, :5] > np.array([0.5, 0.3, 0.7, 0.5, 0.6])
     return 6.0 * (high[:, 0] ^ high[:, 1]) + 4.0 * (high[:, 2] & high[:, 3]) + 2.0 * high[:, 4]
 
 
 # %%
-# All three are tuned on the training rows, over a few points each.
+# All three methods are tuned on the training rows, with a small grid each.
 searches = {
     "learned kernel": KernelPathCV(
         LearnedKernelSVR(), {"C": [0.1, 1.0, 10.0], "delta": [0.1, 1.0]}, cv=3
@@ -60,7 +63,7 @@ for ax, truth in zip(axes, (smooth, thresholds), strict=True):
     for (name, found), marker in zip(scores.items(), "os^", strict=True):
         print(f"{truth.__name__:10} {name:18}", "  ".join(f"{score:.3f}" for score in found))
         ax.plot(IDLE, found, marker=marker, label=name)
-    ax.set(title=truth.__name__, xlabel="idle columns", xticks=IDLE)
-axes[0].set(ylabel="R² on 1,000 other rows")
+    ax.set(title=truth.__name__, xlabel="irrelevant columns", xticks=IDLE)
+axes[0].set(ylabel="R² on 1,000 test rows")
 axes[1].legend()
 plt.show()

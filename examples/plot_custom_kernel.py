@@ -1,11 +1,13 @@
 """
-A kernel family of your own
-===========================
+Define a kernel set of your own
+===============================
 
-Hours of the day lie on a circle: 23:59 is next to 0:00. A kernel set that knows this is one
-function N(z, x) of a few lines; the rest, learning, certificate and prediction, stays as it is.
-What to see: the fit on the circle has one value at midnight, round peaks, and is closer to the
-truth; that of the tessellated family jumps there and bends at the data points.
+The hours of the day lie on a circle, because 23:59 is close to 0:00. A kernel set for a circle
+needs a function N(z, x) of a few lines. Learning, certificate and prediction do not change.
+
+The figure shows that the fit with the kernels on the circle is continuous at midnight, has smooth
+peaks and is closer to the truth. The fit with tessellated kernels jumps at midnight and has kinks
+at the data points.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +21,7 @@ hour = np.sort(np.append(rng.uniform(0, 24, 38), [0.0, 24.0]))
 
 
 def load_of_day(hour):
-    """A morning peak, and an evening that runs past midnight."""
+    """Return a load with a peak in the morning and one that lasts until after midnight."""
     angle = 2 * np.pi * hour / 24
     return np.exp(4 * np.cos(angle - 2.2) - 4) + np.exp(2 * np.cos(angle - 5.6) - 2)
 
@@ -28,10 +30,11 @@ y = load_of_day(hour) + 0.1 * rng.standard_normal(len(hour))
 
 
 # %%
-# N(z, x) holds bumps around the circle, centred at z, of three widths. The kernel is
-# ``k(x, y) = mean over z of N(z, x)ᵀ P N(z, y)``, so P says which widths count and how they mix.
+# The function N(z, x) consists of bumps on the circle, centred at z, with three different widths.
+# The kernel is ``k(x, y) = mean over z of N(z, x)ᵀ P N(z, y)``. The matrix P therefore determines
+# how much each width and each combination of widths contributes.
 def bumps(z, X):
-    """N of shape (nodes, rows, 3); X is scaled to [0, 1], one turn."""
+    """Return N of shape (nodes, rows, 3); X is scaled to [0, 1], which is one turn."""
     apart = np.cos(2 * np.pi * (z - X.T)) - 1  # (nodes, rows)
     return np.stack([np.exp(sharpness * apart) for sharpness in (1, 8, 64)], axis=-1)
 
@@ -54,6 +57,7 @@ ax.legend()
 plt.show()
 
 # %%
-# What was learned: how P splits its trace between the widths, and which of them it ties together.
-print("P, rows and columns from broad to narrow")
+# The diagonal of the learned P shows how its trace is divided among the widths, and the other
+# entries show which widths are coupled.
+print("P, with rows and columns from the largest to the smallest width")
 print(np.array2string(model.P_, precision=2, suppress_small=True))

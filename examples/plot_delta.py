@@ -1,12 +1,13 @@
 """
-What delta does
-===============
+Effect of the parameter delta
+=============================
 
-The kernel is an integral over a box that reaches beyond the data by ``delta`` on every side, in
-units of the range of each feature. What to see: with a small delta the kernel falls off steeply,
-so that near and far points differ and the fit follows details; with a large one all points look
-alike, and only broad shapes are cheap. The data are heights along one line of the terrain model
-that comes with matplotlib.
+The kernel is an integral over a box around the data. The parameter ``delta`` is the margin of this
+box on every side, in units of the range of each feature. The data are heights along one line of
+the terrain model that comes with matplotlib.
+
+The figure shows that with a small delta the kernel decays quickly, so that the fit follows
+details. With a large delta all points are similar, and the fit follows broad shapes only.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +18,7 @@ from tessella import LearnedKernelSVR
 from tessella.kernels import TessellatedKernels
 
 terrain = get_sample_data("jacksboro_fault_dem.npz")["elevation"]
-height = terrain[170].astype(float)  # one line across the map, 403 points
+height = terrain[170].astype(float)  # one line across the map with 403 points
 place = np.arange(len(height))[:, None]
 train = np.arange(0, len(height), 5)
 test = np.setdiff1d(np.arange(len(height)), train)
@@ -29,8 +30,8 @@ LINES = {
 }
 
 # %%
-# The same C for all. The kernel is that of the middle of the family, P = I, so that only delta
-# changes; then the fit, whose kernel is learned.
+# All fits use the same C. The upper axes show the kernel at the centre of the family, P = I, which
+# depends on delta only. The lower axes show fits with learned kernels.
 figure, axes = plt.subplots(2, 1, figsize=(7, 7), layout="constrained")
 grid = np.linspace(0, 1, 201)[:, None]
 axes[1].plot(place, height, color="0.8", lw=5, label="terrain")

@@ -1,9 +1,9 @@
 """
-Many rows: features of a learned kernel
-=======================================
+Train on many rows with features of a learned kernel
+====================================================
 
-Learn the kernel on a thousand rows, turn it into features, and train a linear model on all rows.
-The cost grows with their number, not with its square.
+This example learns a kernel on a thousand rows, converts it to features, and trains a linear model
+on all rows. The cost of this approach grows linearly with the number of rows.
 """
 
 import time
@@ -22,12 +22,13 @@ y = np.sin(8 * X[:, 0]) * X[:, 1] + np.abs(X[:, 2] - 0.4) + 0.1 * rng.standard_n
 X, X_test, y, y_test = X[10_000:], X[:10_000], y[10_000:], y[:10_000]
 
 # %%
-# What a thousand rows can do by themselves.
+# First, the kernel is learned on 1,000 rows.
 learner = LearnedKernelSVR().fit(X[:1000], y[:1000])
 print(f"kernel machine on 1,000 rows         R2 {learner.score(X_test, y_test):.3f}")
 
 # %%
-# The same kernel on 200,000 rows. The noise leaves room for an R2 of 0.95 at most.
+# Then linear models are trained on 200,000 rows with features of this kernel. Because of the noise,
+# the R2 score cannot exceed 0.95.
 counts = [10, 30, 100, 300]
 scores = []
 for count in counts:
@@ -39,9 +40,10 @@ for count in counts:
     print(f"{count:3} features of it on {len(X):,} rows    R2 {scores[-1]:.3f}   {seconds:.1f} s")
 
 # %%
-# The features approach the kernel itself as landmarks are added, here from among 20,000 rows. What
-# to see: ten times the landmarks give about a tenth of the error; on data as even as this, rows at
-# random do as well as those by leverage scores, and k-means is ahead for very few only.
+# With more landmarks, the features approximate the kernel more accurately. The landmarks are chosen
+# from 20,000 rows. In the figure, ten times as many landmarks lead to about a tenth of the error.
+# These data are evenly distributed, so random landmarks are as good as landmarks by leverage
+# scores, and k-means is better for very few landmarks only.
 K = learner.kernel_(X_test[:500])
 errors = {}
 for landmarks in ("leverage", "k-means", "random"):
@@ -57,5 +59,5 @@ figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for (landmarks, error), marker in zip(errors.items(), "os^", strict=True):
     ax.loglog(counts, error, marker=marker, label=landmarks)
 ax.set(xlabel="landmarks", ylabel="relative error of the kernel matrix")
-ax.legend(title="landmarks by")
+ax.legend(title="landmarks chosen by")
 plt.show()

@@ -1,12 +1,14 @@
 """
-A learned kernel in other kernel methods
-========================================
+Use a learned kernel in other kernel methods
+============================================
 
-The kernel that an estimator has learned is an object. Here it serves a Gaussian process, which
-adds error bars to its predictions, and kernel principal components, which show what it sees.
-What to see: on the left both processes find the edge, and the one with the learned kernel, whose
-numbers are a little better, is less smooth; on the right the target runs along the second
-component, from dark at the top to bright at the bottom.
+The kernel that an estimator has learned can be used in other methods. This example uses it in a
+Gaussian process, which computes uncertainties of its predictions, and in kernel principal
+component analysis.
+
+On the left of the figure, both Gaussian processes find the edge. The process with the learned
+kernel has slightly better scores and is less smooth. On the right, the target varies along the
+second principal component, from dark at the top to bright at the bottom.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +26,7 @@ X, X_test = rng.random((160, 2)), rng.random((1000, 2))
 
 
 def signal(X):
-    """A ridge with an edge at one half."""
+    """Return a wave with an edge at one half."""
     return np.where(X[:, 0] > 0.5, 1.0, 0.0) + np.sin(4 * X[:, 1])
 
 
@@ -32,14 +34,15 @@ y = signal(X) + 0.1 * rng.standard_normal(160)
 y_test = signal(X_test) + 0.1 * rng.standard_normal(1000)
 
 # %%
-# Learn the kernel with a support vector machine, then hand it on. ``SVR`` takes it as a function.
+# The kernel is learned by a support vector machine. ``SVR`` accepts it as a kernel function.
 model = LearnedKernelSVR().fit(X, y)
 print(f"LearnedKernelSVR           R2 {model.score(X_test, y_test):.3f}")
 other = SVR(kernel=model.kernel_).fit(X, y)
 print(f"SVR with its kernel        R2 {other.score(X_test, y_test):.3f}")
 
 # %%
-# A Gaussian process tunes the scale of the kernel and the noise, and knows how sure it is.
+# A Gaussian process tunes the scale of the kernel and the noise, and computes standard deviations
+# of its predictions.
 kernel = LearnedGPKernel(model.kernel_)
 priors = {"learned": kernel, "RBF": ConstantKernel() * RBF([0.3, 0.3])}
 line = np.column_stack([np.linspace(0, 1, 201), np.full(201, 0.5)])
@@ -50,14 +53,14 @@ for name, prior in priors.items():
     inside = np.mean(np.abs(y_test - mean) < 1.96 * deviation)
     print(
         f"Gaussian process, {name:8} R2 {process.score(X_test, y_test):.3f}, "
-        f"95 % intervals hold {100 * inside:.0f} %, evidence "
+        f"95 % intervals contain {100 * inside:.0f} %, evidence "
         f"{process.log_marginal_likelihood_value_:.0f}"
     )
     along[name] = process.predict(line, return_std=True)
 
 # %%
-# Both processes along a line through the middle, with intervals of 95 %, and principal components
-# in the space of the learned kernel.
+# The figure shows both processes along a line through the centre, with intervals of 95 %, and the
+# principal components in the space of the learned kernel.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 styles = {"learned": ("#0072B2", "-"), "RBF": ("#E69F00", "--")}
 for name, (mean, deviation) in along.items():

@@ -1,10 +1,12 @@
 """
-The paper's regression demo
-===========================
+Regression demo of the paper
+============================
 
-A function with a kink and noise, through the interface of the paper's software,
-``tessella.pmkl``. More than two distinct values in ``y`` mean regression. What to see: the fits
-bend at training samples and follow the break at 0.6; degrees 1 and 2 are the same to the eye.
+This example fits a noisy function with a jump with ``tessella.pmkl``, which has the interface of
+the software of the paper. If ``y`` has more than two distinct values, the task is a regression.
+
+The figure shows that the fits have kinks at training samples and follow the jump at 0.6. The fits
+of degrees 1 and 2 cannot be distinguished by eye.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +18,7 @@ rng = np.random.default_rng(0)
 
 
 def truth(x):
-    """A wave that breaks off at 0.6."""
+    """Return a wave that ends with a jump at 0.6."""
     return np.where(x < 0.6, np.sin(12 * x), 4 * (x - 0.6))
 
 
@@ -25,7 +27,8 @@ y = truth(x) + 0.15 * rng.standard_normal(len(x))
 x_test = np.linspace(0, 1, 400)
 
 # %%
-# The arguments in the paper's order: degree, delta, epsilon, maxit, tol. ``None`` is a default.
+# The arguments have the order of the paper: degree, delta, epsilon, maxit, tol. ``None`` stands for
+# a default.
 print("mean squared error against the function without noise")
 predictions = {}
 for degree in (0, 1, 2):
@@ -41,6 +44,6 @@ ax.plot(x_test, truth(x_test), "k--", lw=1, label="function")
 lines = ({"lw": 4, "c": "#E69F00"}, {"lw": 2, "c": "#0072B2"}, {"ls": ":", "c": "black"})
 for (degree, values), line in zip(predictions.items(), lines, strict=True):
     ax.plot(x_test, values, **line, label=f"degree {degree}")
-ax.set(xlabel="x", ylabel="y", title="Tessellated kernels follow the wave and its break")
+ax.set(xlabel="x", ylabel="y", title="Tessellated kernels follow the wave and its jump")
 ax.legend()
 plt.show()

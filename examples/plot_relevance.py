@@ -1,9 +1,10 @@
 """
-Which features matter, and which act together
-=============================================
+Relevance of features and of pairs of features
+==============================================
 
-On data made so that the answer is known: the target depends on four of eight features, two of
-them only through their product.
+This example computes the relevance of features on artificial data, for which the correct result is
+known. The target depends on four of eight features, and on two of these only through their
+product.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +21,7 @@ y += 0.05 * rng.standard_normal(len(y))
 model = LearnedKernelSVR().fit(X, y)
 
 # %%
-# Shares of the variance of the learned function, beside those of the function that made the data.
+# The shares of the variance of the learned function are compared with those of the true function.
 pair, third, fourth = 64 / 144, 1 / 12, 2.25 / 12
 truth = np.array([pair, pair, third, fourth, 0, 0, 0, 0]) / (pair + third + fourth)
 learned = feature_relevance(model, X)
@@ -32,10 +33,10 @@ for j in range(8):
 pairs = interaction_relevance(model, X)
 first, second = np.unravel_index(pairs.argmax(), pairs.shape)
 rest = np.sort(pairs, axis=None)[-3]
-print(f"strongest pair: x{first} and x{second}, {pairs.max():.2f}; next {rest:.3f}")
+print(f"most relevant pair: x{first} and x{second}, {pairs.max():.2f}; next {rest:.3f}")
 
 # %%
-# The same as a picture. What to see: x0 and x1 count only together, x3 and x2 on their own, the
-# other four not at all.
+# The display shows that x0 and x1 act only together, that x2 and x3 act on their own, and that the
+# other four features are irrelevant.
 RelevanceDisplay.from_estimator(model, X, interactions=True)
 plt.show()

@@ -1,11 +1,12 @@
 """
-Six solvers, one optimum
-========================
+Compare the six solvers
+=======================
 
-Every solver stops on the same certified gap, so their runs can be compared line by line. What to
-see: the Newton methods (working-set, joint) fall steeply once they are near; Frank-Wolfe is quick
-to a coarse answer and then slows down; the semidefinite program says nothing until it is done, and
-takes by far the longest.
+All solvers stop on the same certified gap, so their runs can be compared directly.
+
+The figure shows that the gap of the Newton methods (working-set, joint) decreases steeply once
+they are close to the optimum. Frank-Wolfe quickly finds an approximate solution and then slows
+down. The semidefinite program has no result until it ends, and takes by far the most time.
 """
 
 import matplotlib.pyplot as plt
@@ -19,9 +20,9 @@ from tessella.svm import DualProblem
 plt.style.use("tableau-colorblind10")
 
 # %%
-# The problem that :class:`~tessella.LearnedKernelSVR` would build, made by hand: features in the
-# unit box, a standardised target, C = 10, a tube of 0.1. Forty rows, for the sake of the
-# semidefinite program.
+# This is the problem that :class:`~tessella.LearnedKernelSVR` solves: the features are scaled to
+# the unit box, the target is standardised, C is 10 and epsilon is 0.1. It has forty rows only,
+# because the semidefinite program is slow.
 X, y = load_diabetes(return_X_y=True)
 X, y = X[:40], y[:40]
 rows = UnitBox.fit(X).apply(X)
@@ -32,7 +33,7 @@ problem = SaddlePoint(
 )
 
 # %%
-# All of them, to a gap of 1e-6.
+# Each solver runs to a gap of 1e-6.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharey=True)
 for name, marker in zip(sorted(SOLVERS), "osv^Dx", strict=True):
     result = SOLVERS[name](problem, tol=1e-6, max_iter=600, time_limit=60.0)

@@ -1,12 +1,15 @@
 """
-Terrain from 750 heights
-========================
+Reconstruct a terrain from 750 heights
+======================================
 
-The heights of a fault near Jacksboro, Tennessee, which come with matplotlib, from 750 of some
-75,000 grid points. Tessellated kernels of degree 2 beside a Gaussian kernel, both tuned by
-cross-validation on these points. What to see: with defaults the learned kernel is the closer one;
-tuned, the Gaussian is clearly ahead. Its surface is blurred alike in all directions, as hills are;
-that of the tessellated kernel has creases along the axes, and so have its errors.
+This example reconstructs the terrain of a fault near Jacksboro, Tennessee, from 750 of about
+75,000 grid points. The data come with matplotlib. Tessellated kernels of degree 2 are compared
+with a Gaussian kernel. Both are tuned by cross-validation on the 750 points.
+
+With default parameters, the learned kernel has smaller errors. After tuning, the Gaussian kernel
+is clearly better. The figure shows that the surface of the Gaussian kernel is equally smooth in
+all directions, as hills are. The surface of the tessellated kernel has creases along the axes, and
+so have its errors.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +26,9 @@ from sklearn.svm import SVR
 from tessella import KernelPathCV, LearnedKernelSVR
 
 with get_sample_data("jacksboro_fault_dem.npz") as file:
-    height = file["elevation"][46:298, 51:351].astype(float)  # the middle; row 0 is in the north
+    height = file["elevation"][46:298, 51:351].astype(
+        float
+    )  # the centre of the map; row 0 is in the north
     steps = 111.2 * file["dy"], 111.2 * file["dx"] * np.cos(np.deg2rad(36.6))  # km
 row, column = np.indices(height.shape)
 place = np.column_stack([steps[1] * column.ravel(), steps[0] * row[::-1].ravel()])  # east, north
@@ -32,7 +37,8 @@ train, test = order[:750], order[750:]
 X, y = place[train], height.ravel()[train]
 
 # %%
-# Both see coordinates in [0, 1] and standardised heights; Tessella does that by itself.
+# For both methods, the coordinates are scaled to [0, 1] and the heights are standardised. Tessella
+# does this itself.
 folds = KFold(3, shuffle=True, random_state=0)
 svr = make_pipeline(MinMaxScaler(), SVR())
 gaussian = TransformedTargetRegressor(svr, transformer=StandardScaler())
@@ -56,7 +62,7 @@ for (name, search), untuned in zip(searches.items(), (gaussian, learned), strict
 print(f"certified gap of the learned kernel {searches['tessellated'].best_estimator_.gap_:.1e}")
 
 # %%
-# The terrain in light from the north-west, the points to learn from, and the errors.
+# The figure shows the terrain in light from the north-west, the training points and the errors.
 figure, axes = plt.subplots(2, 3, figsize=(10, 6.6), layout="constrained", sharex=True, sharey=True)
 frame = {"extent": (0, place[:, 0].max(), 0, place[:, 1].max())}
 colours = {"cmap": plt.cm.cividis, "vmin": height.min(), "vmax": height.max()}
@@ -66,7 +72,7 @@ for ax, (title, surface) in zip(axes[0], {"elevation": height, **surfaces}.items
     ax.set(title=title)
 ground = axes[1, 0].imshow(height, **frame, **colours)
 axes[1, 0].plot(*X.T, ".", color="white", ms=2)
-axes[1, 0].set(title="750 points to learn from")
+axes[1, 0].set(title="750 training points")
 for ax, surface in zip(axes[1, 1:], surfaces.values(), strict=True):
     wrong = ax.imshow(surface - height, cmap="PuOr_r", vmin=-200, vmax=200, **frame)
     ax.set(title="error")

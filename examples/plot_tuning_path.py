@@ -1,11 +1,11 @@
 """
-Choosing C and delta along a path
-=================================
+Choose C and delta along a path
+===============================
 
-Two parameters decide how a learned kernel machine generalises: the weight C of the loss, and
-delta, how far the tessellation reaches beyond the data. :class:`~tessella.KernelPathCV` tries a
-grid of both by cross-validation. Each fit starts from a kernel learned before, and each is
-certified on its own.
+Two parameters determine how well a model with a learned kernel generalises: the weight C of the
+loss, and delta, the margin of the tessellation around the data. :class:`~tessella.KernelPathCV`
+evaluates a grid of both parameters by cross-validation. Each fit starts from a kernel that was
+learned before, and each fit is certified on its own.
 """
 
 import matplotlib.pyplot as plt
@@ -30,8 +30,9 @@ print(f"test R2, untuned  {untuned.score(X_test, y_test):.3f}")
 print(f"worst gap         {search.cv_results_['worst_gap'].max():.6f}")
 
 # %%
-# The score along each path, with the spread between the folds. Too small a C misses what is
-# there, too large a one learns the noise; delta moves the whole path.
+# The figure shows the score along each path, with the standard deviation between the folds. If C is
+# too small, the model underfits; if C is too large, it learns the noise. The parameter delta shifts
+# the whole path.
 results = search.cv_results_
 fig, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 for delta, marker in zip(grid["delta"], "o^s", strict=True):
@@ -50,6 +51,6 @@ ax.plot(
     linestyle="none",
     label="chosen",
 )
-ax.set(xlabel="C", ylabel="R² on the folds left out", title="Diabetes, 331 training rows")
+ax.set(xlabel="C", ylabel="R² in cross-validation", title="Diabetes, 331 training rows")
 ax.legend()
 plt.show()

@@ -1,11 +1,13 @@
 """
-One width does not fit all
-==========================
+Why a single kernel width is not enough
+=======================================
 
-A surface with a sharp edge in one direction and a slow wave in the other. An RBF has one width:
-narrow, and it is noisy along the wave; broad, and it blurs the edge. A learned kernel need not
-choose. What to see: the edge stays sharp in the last picture, at the price of faint stripes; the
-RBF blurs it and makes up bumps beside it.
+The surface in this example has a sharp edge in one direction and a slow wave in the other. An RBF
+kernel has a single width. If the width is small, the prediction is noisy along the wave; if it is
+large, the edge is blurred. A learned kernel does not have this restriction.
+
+The figure shows that the learned kernel keeps the edge sharp, at the price of faint stripes. The
+RBF kernel blurs the edge and produces bumps next to it.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +21,7 @@ rng = np.random.default_rng(0)
 
 
 def surface(X):
-    """A cliff at one half, and a wave along it."""
+    """Return a surface with a cliff at one half and a wave along it."""
     return np.where(X[:, 0] > 0.5, 1.5, 0.0) + np.sin(2 * np.pi * X[:, 1])
 
 
@@ -27,7 +29,7 @@ X, X_test = rng.random((300, 2)), rng.random((2000, 2))
 y = surface(X) + 0.3 * rng.standard_normal(len(X))
 
 # %%
-# Both tune their parameters by cross-validation on the same 300 noisy rows.
+# The parameters of both methods are chosen by cross-validation on the same 300 noisy rows.
 searches = {
     "RBF": GridSearchCV(SVR(), {"C": np.logspace(-1, 2, 4), "gamma": np.logspace(-1, 3, 9)}, cv=3),
     "learned kernel": KernelPathCV(

@@ -39,7 +39,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # scikit-learn's model selection brings packages along that nobody needs for a fit.
+    # Imported when needed, because scikit-learn's model selection is slow to import.
     if name == "KernelPathCV":
         from tessella.model_selection import KernelPathCV
 

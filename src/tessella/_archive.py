@@ -1,13 +1,13 @@
-"""Files of arrays and JSON in one archive, checked when read and written all or nothing.
+"""Archives of arrays and JSON that are written atomically and verified when they are read.
 
-An archive is a zip file, stored without compression, of
+An archive is a zip file without compression that contains
 
-- ``manifest.json``: what the file says, and the dtype, shape and SHA-256 of every array;
+- ``manifest.json``: the contents as JSON, and the dtype, shape and SHA-256 of every array;
 - ``manifest.sha256``: the SHA-256 of the manifest;
 - ``arrays/*.npy``: the arrays.
 
-There is no code in it and none is run by reading it. The checksums find accidents and careless
-edits; they are not a signature. Model files and checkpoints are two formats of such archives.
+An archive contains no code, and reading it does not execute any. The checksums detect damage and
+accidental changes; they are not a signature. Model files and checkpoints are two such formats.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ Arrays = dict[str, NDArray[Any]]
 _MANIFEST = "manifest.json"
 _DIGEST = "manifest.sha256"
 _ARRAY_KINDS = "biufUS"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same content gives the same bytes, whenever it is written
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same content always gives the same bytes
 
 
 class ArchiveError(ValueError):
-    """Something cannot be written as data, or a file cannot be read as what it should be."""
+    """An object cannot be written to an archive, or a file cannot be read as an archive."""
 
 
 def storable(dtype: np.dtype[Any]) -> bool:
-    """Whether an archive holds arrays of a dtype."""
+    """Return whether arrays of a dtype can be stored in an archive."""
     return dtype.kind in _ARRAY_KINDS and dtype.type is not np.longdouble
 
 
 class ArrayStore:
-    """Arrays on their way into an archive; one that is added twice is stored once."""
+    """Arrays to be written to an archive. An array that is added twice is stored once."""
 
     def __init__(self) -> None:
         self.members: dict[str, bytes] = {}
         self.specs: dict[str, dict[str, Any]] = {}
-        # The arrays themselves are kept as well: the identity of one that is gone is reused.
+        # The arrays are kept as well, because the id of a deleted array may be reused.
         self._names: dict[int, tuple[str, NDArray[Any]]] = {}
 
     def add(self, array: NDArray[Any], name: str) -> str:
-        """Store an array of a storable dtype; gives the name of its member."""
+        """Store an array of a storable dtype, and return the name of its member."""
         if id(array) not in self._names:
             self._names[id(array)] = self._store(array, f"arrays/{name}.npy"), array
         return self._names[id(array)][0]
@@ -79,15 +79,15 @@ class ArchiveFormat:
     Attributes
     ----------
     name : str
-        What the manifest calls the format.
+        Name of the format in the manifest.
     version : int
-        The newest one that is written and read.
+        Version of the format that is written, and the newest version that can be read.
     noun : str
-        What people call such a file.
+        Name of such a file in messages.
     error : type of ArchiveError
-        Raised whatever is wrong with a file.
+        Error that is raised if a file cannot be read or written.
     others : mapping of str to str
-        What to say of archives of another format, by its name.
+        Messages for archives of other formats, by the name of the format.
     """
 
     name: str
@@ -99,11 +99,11 @@ class ArchiveFormat:
     def write(
         self, path: str | os.PathLike[str], content: dict[str, Any], store: ArrayStore
     ) -> None:
-        """Put an archive in the place of a file, once it is complete and on the disk."""
+        """Write an archive, which replaces an existing file only once it is complete."""
         target = Path(os.path.realpath(path))
         if target.exists() and not target.is_file():
             raise self.error(f"{os.fspath(path)} exists and is not a regular file.")
-        if not target.parent.is_dir():  # or the error would name a file that nobody asked for
+        if not target.parent.is_dir():  # otherwise the error would name a temporary file
             raise FileNotFoundError(ENOENT, "The folder does not exist", str(target.parent))
         manifest = {
             "format": self.name,
@@ -118,9 +118,9 @@ class ArchiveFormat:
 
     @contextmanager
     def reading(self, path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], Arrays]]:
-        """The verified manifest and arrays of a file.
+        """Read and verify the manifest and the arrays of a file.
 
-        Whatever goes wrong in the body of the ``with`` statement is an error of the file as well.
+        Errors in the body of the ``with`` statement are raised as errors of the file as well.
         """
         with open(path, "rb") as file:
             try:
@@ -129,7 +129,7 @@ class ArchiveFormat:
                 raise self.error(f"{os.fspath(path)}: {error}") from error
             except MemoryError:
                 raise
-            except Exception as error:  # zipfile, json and the tables fail in as many ways as bytes
+            except Exception as error:  # zipfile, json and decoding raise many kinds of errors
                 reason = " ".join(str(error).split()) or type(error).__name__
                 raise self.error(f"{os.fspath(path)}: the file is damaged ({reason}).") from error
 
@@ -150,7 +150,7 @@ class ArchiveFormat:
             }
 
     def _checked_members(self, archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-        """Members by name, none of which can grow beyond the file when read."""
+        """Return the members by name, after checking that none is larger than the file."""
         infos = archive.infolist()
         members = {info.filename: info for info in infos}
         if _MANIFEST not in members:
@@ -159,9 +159,9 @@ class ArchiveFormat:
             raise ArchiveError("two members of the archive have the same name.")
         for info in infos:
             if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-                raise ArchiveError(f"{info.filename} is compressed, and {self.noun}s never are.")
+                raise ArchiveError(f"{info.filename} is compressed, but {self.noun}s never are.")
         if sum(info.file_size for info in infos) > size:
-            raise ArchiveError("the members claim more bytes than the file has.")
+            raise ArchiveError("the members are larger than the file.")
         return members
 
     def _read_manifest(
@@ -186,7 +186,7 @@ class ArchiveFormat:
         return manifest  # type: ignore[no-any-return]
 
     def _read_array(self, name: str, data: bytes, spec: dict[str, Any]) -> NDArray[Any]:
-        """The array of a member; nothing is allocated before its header proved to be true."""
+        """Return the array of a member. Its header is verified before memory is allocated."""
         if _sha256(data) != spec["sha256"]:
             raise ArchiveError(f"the checksum of {name} is wrong: the file was changed.")
         stream = io.BytesIO(data)
@@ -194,12 +194,12 @@ class ArchiveFormat:
             raise ArchiveError(f"{name} is not an array of version 1.0.")
         shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(stream)
         if dtype.kind not in _ARRAY_KINDS or not dtype.itemsize:
-            raise ArchiveError(f"{name} has dtype {dtype}, which {self.noun}s never hold.")
+            raise ArchiveError(f"{name} has dtype {dtype}, which {self.noun}s never contain.")
         if dtype.str != spec["dtype"] or list(shape) != spec["shape"]:
-            raise ArchiveError(f"{name} is not of the dtype and shape in the manifest.")
+            raise ArchiveError(f"{name} does not have the dtype and shape in the manifest.")
         start = stream.tell()
         if min(shape, default=0) < 0 or len(data) - start != math.prod(shape) * dtype.itemsize:
-            raise ArchiveError(f"{name} has not as many bytes as its shape says.")
+            raise ArchiveError(f"the size of {name} does not match its shape.")
         if start == len(data):
             return np.empty(shape, dtype)
         array = np.frombuffer(data, dtype, offset=start).copy()
@@ -207,7 +207,7 @@ class ArchiveFormat:
 
 
 def remove_unfinished(path: str | os.PathLike[str]) -> None:
-    """Delete what a process that was killed while it wrote this file has left beside it."""
+    """Delete temporary files that a process left behind when it was killed while writing a file."""
     target = Path(os.path.realpath(path))
     for leftover in target.parent.glob(f".{_escaped(target.name)}.*.tmp"):
         leftover.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The learned kernel as a covariance function of scikit-learn's Gaussian processes."""
+"""Learned kernels as covariance functions of scikit-learn's Gaussian processes."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ FloatArray = NDArray[np.float64]
 
 
 class LearnedGPKernel(Kernel):  # type: ignore[misc]
-    """``scale`` times a learned kernel, as a kernel of :mod:`sklearn.gaussian_process`.
+    """Learned kernel, times a scale, as a kernel of :mod:`sklearn.gaussian_process`.
 
-    The learned kernel itself stays fixed; its `scale` is a hyperparameter that the Gaussian
-    process tunes, and ``+``, ``*`` and ``**`` combine it with any kernel of scikit-learn.
+    The learned kernel itself remains fixed. Its `scale` is a hyperparameter that the Gaussian
+    process tunes. The operators ``+``, ``*`` and ``**`` combine the kernel with other kernels of
+    scikit-learn.
 
     Parameters
     ----------
     kernel : LearnedKernel
-        The ``kernel_`` of a fitted estimator.
+        Learned kernel, such as the ``kernel_`` of a fitted estimator.
     scale : float, default=1.0
-        Factor of the kernel: a variance, not a standard deviation.
+        Factor by which the kernel is multiplied. It is a variance, not a standard deviation.
     scale_bounds : pair of floats or "fixed", default=(1e-5, 1e5)
-        Where the Gaussian process looks for `scale`; "fixed" leaves it as it is.
+        Lower and upper bound on `scale` when the Gaussian process tunes it. With "fixed", it is
+        not tuned.
 
     See Also
     --------
-    tessella.KernelFeatures : Explicit features, when there are too many rows for a matrix.
+    tessella.KernelFeatures : Compute explicit features, for data with many rows.
 
     Notes
     -----
-    ``KernelRidge``, ``KernelPCA`` and ``Nystroem`` of scikit-learn ask such an object for whole
-    matrices, where they would call a plain function once per pair of rows. It is the fast way to
-    use a learned kernel there.
+    ``KernelRidge``, ``KernelPCA`` and ``Nystroem`` of scikit-learn evaluate an object of this class
+    on whole matrices, whereas they call an ordinary function once for each pair of rows. For these
+    estimators, use this class rather than the learned kernel itself.
 
-    A learned kernel is not stationary and not normalised: the prior variance ``k(x, x)`` differs
-    from place to place.
+    A learned kernel is neither stationary nor normalised, so the prior variance ``k(x, x)`` depends
+    on x.
 
     Examples
     --------
@@ -73,30 +75,32 @@ class LearnedGPKernel(Kernel):  # type: ignore[misc]
 
     @property
     def hyperparameter_scale(self) -> Hyperparameter:
-        """What the Gaussian process may tune."""
+        """The hyperparameter `scale`, which the Gaussian process may tune."""
         return Hyperparameter("scale", "numeric", self.scale_bounds)
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """Kernel matrix and, on request, its gradient in the logarithm of `scale`.
+        """Compute the kernel matrix and, on request, its gradient.
 
         Parameters
         ----------
         X : array-like of shape (m, n_features)
             Rows in the units of the training data of the kernel.
         Y : array-like of shape (l, n_features), optional
-            Other rows; X when left out.
+            Rows in the units of the training data of the kernel. By default, the rows of X.
         eval_gradient : bool, default=False
-            Return the gradient as well. Only when Y is left out.
+            Whether the gradient with respect to the logarithm of `scale` is returned as well. This
+            requires that Y is None.
 
         Returns
         -------
         K : ndarray of shape (m, l)
-            The matrix.
-        K_gradient : ndarray of shape (m, m, 1), or (m, m, 0) when `scale` is fixed
-            Its derivative in log(scale), when `eval_gradient` is true.
+            Kernel matrix.
+        K_gradient : ndarray of shape (m, m, 1), or (m, m, 0) if `scale` is fixed
+            Derivative of the kernel matrix with respect to log(scale). It is returned only if
+            `eval_gradient` is true.
         """
         if eval_gradient and Y is not None:
-            raise ValueError("The gradient is defined for Y=None only.")
+            raise ValueError("The gradient can be computed for Y=None only.")
         K: FloatArray = self.scale * self._learned()(X, Y)
         if not eval_gradient:
             return K
@@ -105,28 +109,29 @@ class LearnedGPKernel(Kernel):  # type: ignore[misc]
         return K, np.repeat(K[:, :, None], free, axis=2)
 
     def diag(self, X: Any) -> FloatArray:
-        """Variance at each row, without the matrix.
+        """Compute the diagonal of the kernel matrix, which is the prior variance at each row.
 
         Parameters
         ----------
         X : array-like of shape (m, n_features)
-            Rows.
+            Rows in the units of the training data of the kernel.
 
         Returns
         -------
         ndarray of shape (m,)
+            Variance at each row.
         """
         variance: FloatArray = self.scale * self._learned().diag(X)
         return variance
 
     def is_stationary(self) -> bool:
-        """Tell that it is not: a learned kernel depends on more than ``x - y``."""
+        """Return False, because a learned kernel does not depend on ``x - y`` alone."""
         return False
 
     def _learned(self) -> LearnedKernel:
         if not isinstance(self.kernel, LearnedKernel):
             raise TypeError(
-                f"kernel={self.kernel!r} must be a LearnedKernel, the kernel_ of a fitted "
+                f"kernel={self.kernel!r} must be a LearnedKernel, such as the kernel_ of a fitted "
                 "estimator."
             )
         return self.kernel

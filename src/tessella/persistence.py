@@ -1,11 +1,11 @@
-"""Model files: a fitted estimator as plain data, in one file.
+"""Model files, which store a fitted estimator as plain data in one file.
 
-A model file is an archive of arrays and JSON (:mod:`tessella._archive`) whose manifest holds
-class, parameters and fitted attributes of the estimator, and metadata of the caller.
+A model file is an archive of arrays and JSON (:mod:`tessella._archive`). Its manifest contains the
+class, the parameters and the fitted attributes of the estimator, and metadata of the caller.
 
-There is no code in it and none is run by reading it: classes come from the fixed tables below,
-and a value of any other type is refused when the model is saved. JSON writes a float64 with all
-its digits, so a loaded model predicts the same bits.
+A model file contains no code, and reading it does not execute any. The classes that it can contain
+are listed in the tables below, and saving a value of any other type raises an error. JSON stores
+a float64 with all its digits, so a loaded model makes exactly the same predictions.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ _CLASSES: dict[str, type[Any]] = {
 _TAGS = {cls: tag for tag, cls in _CLASSES.items()}
 _OTHER_DATA = (IterationRecord, KernelFeatures, TabularEncoder)
 
-#: The classes of this library in a fitted model: ``skops.io.load(file, trusted=SKOPS_TRUSTED)``.
-#: Models hold no others but those skops trusts itself, and none runs code when it is loaded.
+#: Names of the classes of this library that a fitted model contains. Use them to load a model with
+#: skops: ``skops.io.load(file, trusted=SKOPS_TRUSTED)``. All other classes in a model are trusted
+#: by skops itself, and none of the classes executes code when it is loaded.
 SKOPS_TRUSTED: list[str] = [
     f"{cls.__module__}.{cls.__qualname__}"
     for cls in (*_ESTIMATORS.values(), *_CLASSES.values(), *_OTHER_DATA)
 ]
 _NEEDED = ("kernel_", "support_vectors_", "dual_coef_", "intercept_", "n_features_in_")
 
-_TAG = "$type"  # marks what JSON has no notation for
+_TAG = "$type"  # marks values that JSON cannot represent directly
 _NOT_OF_THE_MODEL = ("_predictor_cache", "_skl_callbacks")  # rebuilt when needed; for fits alone
 
 
@@ -67,9 +68,9 @@ _FORMAT = ArchiveFormat(
     noun="model file",
     error=ModelFileError,
     others={
-        "tessella-checkpoint": "this is the checkpoint of a fit, not a model. Fit again with the "
-        "same data and checkpoint=... to go on from it (max_iter=0 gives the model as it is), "
-        "then save that."
+        "tessella-checkpoint": "this is the checkpoint of a fit, not a model. To continue the fit, "
+        "fit again with the same data and checkpoint=..., or with max_iter=0 to get the model of "
+        "the checkpoint; then save the model."
     },
 )
 
@@ -77,70 +78,74 @@ _FORMAT = ArchiveFormat(
 def save(
     model: Any, path: str | os.PathLike[str], *, metadata: dict[str, Any] | None = None
 ) -> None:
-    """Write a fitted estimator to one file, atomically.
+    """Write a fitted estimator to a model file.
 
-    An existing file is replaced only once the new one is complete and on the disk.
+    The file is written atomically: an existing file is replaced only once the new file is complete
+    and on the disk.
 
     Parameters
     ----------
     model : LearnedKernelSVC or LearnedKernelSVR
-        The fitted estimator.
+        Fitted estimator to save.
     path : path-like
-        File to write, by convention with the suffix ``.tsl``.
+        Path of the file. By convention, its suffix is ``.tsl``.
     metadata : dict, optional
-        Anything that JSON can hold; :func:`read_info` gives it back.
+        Additional data to store in the file. It can contain anything that JSON can represent, and
+        :func:`read_info` returns it.
 
     Raises
     ------
     ModelFileError
-        When something in the model is not plain data; use pickle or joblib for such a model.
+        If the model contains something that is not plain data. Use pickle or joblib for such a
+        model.
     sklearn.exceptions.NotFittedError
-        When the model is not fitted.
+        If the model is not fitted.
     """
     _FORMAT.write(path, *_content(model, {} if metadata is None else metadata))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read the estimator of a model file.
+    """Load the estimator of a model file.
 
     Parameters
     ----------
     path : path-like
-        A file written by :func:`save`.
+        Path of a file that was written by :func:`save`.
 
     Returns
     -------
     LearnedKernelSVC or LearnedKernelSVR
-        The fitted estimator; its predictions equal those of the one saved, bit by bit.
+        Fitted estimator. Its predictions are exactly those of the estimator that was saved.
 
     Raises
     ------
     ModelFileError
-        When the file is not a model file, is damaged, or comes from a newer version.
+        If the file is not a model file, is damaged, or was written by a newer version.
     """
     with _FORMAT.reading(path) as (manifest, arrays):
         return _build(manifest, arrays)
 
 
 def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what a model file says about itself, without building the estimator.
+    """Read the description of a model file, without creating the estimator.
 
     Parameters
     ----------
     path : path-like
-        A file written by :func:`save`.
+        Path of a file that was written by :func:`save`.
 
     Returns
     -------
     dict
-        The manifest with plain values: among others ``tessella_version``, ``estimator``,
-        ``params``, ``kernel_set`` (family and params), ``fitted`` (the scalar attributes),
-        ``classes`` and ``feature_names`` (lists, or None) and ``metadata``.
+        Contents of the manifest with plain values. Its keys include ``tessella_version``,
+        ``estimator``, ``params``, ``kernel_set`` (family and parameters), ``fitted`` (scalar
+        attributes), ``classes`` and ``feature_names`` (lists or None) and ``metadata``.
 
     Raises
     ------
     ModelFileError
-        As :func:`load`; checksums are verified here too.
+        If the file is not a model file, is damaged, or was written by a newer version. The
+        checksums are verified as in :func:`load`.
     """
     with _FORMAT.reading(path) as (manifest, arrays):
         fitted = _decode_named(manifest["fitted"], arrays)
@@ -158,7 +163,7 @@ def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _content(model: Any, metadata: dict[str, Any]) -> tuple[dict[str, Any], ArrayStore]:
-    """Manifest and arrays of a model, all of them made before the disk is touched."""
+    """Return the manifest and the arrays of a model, before anything is written."""
     name = type(model).__name__
     if type(model) is not _ESTIMATORS.get(name):
         raise ModelFileError(
@@ -186,27 +191,27 @@ def _checked_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
         unchanged = False
     if not unchanged or not isinstance(metadata, dict):
         raise ModelFileError(
-            "metadata must be a dict that JSON gives back unchanged: text keys, finite numbers, "
-            "lists rather than tuples."
+            "metadata must be a dict that JSON can represent: its keys must be text and its "
+            "numbers finite, and it must contain lists instead of tuples."
         )
     return metadata
 
 
 class _Encoder:
-    """Values to JSON; arrays to members beside it.
+    """Encoder of values as JSON and of arrays as members of the archive.
 
-    An array met twice is stored once and is one array again after loading.
+    An array that occurs twice is stored once, and it is a single array again after loading.
     """
 
     def __init__(self) -> None:
         self.store = ArrayStore()
 
     def named(self, values: dict[str, Any], within: str = "") -> dict[str, Any]:
-        """Values by attribute name."""
+        """Encode values by the names of their attributes."""
         return {name: self.encode(value, within + name) for name, value in values.items()}
 
     def encode(self, value: Any, where: str) -> Any:
-        """`value` as JSON; `where` is its name for error messages and members."""
+        """Encode a value as JSON; `where` is its name in error messages and in the archive."""
         if isinstance(value, np.generic) and value.dtype.kind in "biufU":
             value = value.item()
         if value is None or isinstance(value, bool | int | str):
@@ -244,11 +249,11 @@ class _Encoder:
 
 
 def _encode_text(array: NDArray[Any], where: str) -> dict[str, Any]:
-    """An object array of strings, as pandas makes them for names and labels."""
+    """Encode an object array of strings, such as names and labels from pandas."""
     items = array.ravel().tolist()
     others = {type(item).__name__ for item in items if not isinstance(item, str)}
     if others:
-        raise _not_data(where, f"an object array that holds {' and '.join(sorted(others))}")
+        raise _not_data(where, f"an object array that contains {' and '.join(sorted(others))}")
     return {_TAG: "text", "shape": list(array.shape), "items": [str(item) for item in items]}
 
 
@@ -307,12 +312,12 @@ def _build(manifest: dict[str, Any], arrays: Arrays) -> Any:
 
 
 def kernel_list(kernel: LearnedKernel | list[LearnedKernel]) -> list[LearnedKernel]:
-    """The kernels of a model: most have one."""
+    """Return the kernels of a model as a list. Most models have a single kernel."""
     return kernel if isinstance(kernel, list) else [kernel]
 
 
 def _check_fitted_parts(model: Any) -> None:
-    """Refuse parts that do not belong together, which would only fail at prediction."""
+    """Raise an error if the parts of a model do not match; prediction would fail otherwise."""
     found, n_features = kernel_list(model.kernel_), model.n_features_in_
     n_machines, count = model.dual_coef_.shape
     if (

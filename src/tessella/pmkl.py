@@ -1,11 +1,11 @@
-"""The interface of the paper's software: ``pmkl``, ``params_tk``, ``evaluate_pmkl``.
+"""The interface of the software of the paper: ``pmkl``, ``params_tk`` and ``evaluate_pmkl``.
 
-For whoever comes from the software of Talitckii, Colbert and Peet, or reads their text beside
-this library. Nothing is computed here: each function chooses an estimator, and every value is the
-estimator's own, bit for bit.
+This module is intended for users of the software of Talitckii, Colbert and Peet, and for readers of
+their paper. The functions do not compute anything themselves. Each function calls an estimator, and
+all results are those of the estimator.
 
 ====================================  ============================================================
-paper                                 here
+paper                                 this module
 ====================================  ============================================================
 ``f = PMKL(x, y, Type, C, params)``   :func:`pmkl`: Frank-Wolfe, the solver "frank-wolfe"
 ``f = PMKL_Boosted(...)``             :func:`pmkl_boosted`: Frank-Wolfe and then the accelerated
@@ -15,8 +15,8 @@ maxit, tol)``
 ``evaluatePMKL(f, xTest)``            :func:`evaluate_pmkl`
 ====================================  ============================================================
 
-The solvers are those of the paper, with its errata applied. The estimators' own default
-(``solver="auto"``) reaches the same optimum in a fraction of the time: see
+The solvers are those of the paper, with its errata applied. The default solver of the estimators
+(``solver="auto"``) reaches the same optimum in a fraction of the time; see
 :class:`~tessella.LearnedKernelSVC` and :class:`~tessella.LearnedKernelSVR`.
 """
 
@@ -41,23 +41,25 @@ _FAMILIES = {"TK": "tessellated", "GPK": "polynomial"}
 
 @dataclass(frozen=True)
 class PMKLParams:
-    """The optional parameters, with the paper's defaults.
+    """Optional parameters of :func:`pmkl`, with the default values of the paper.
 
     Attributes
     ----------
     kernel : {"TK", "GPK"}
-        Tessellated kernels or generalised polynomial kernels.
+        Family of kernels: tessellated kernels ("TK") or generalised polynomial kernels ("GPK").
     degree : int
         Largest degree of the monomials.
     delta : float
-        The box of integration is [0 - delta, 1 + delta] in every feature; for "TK".
+        Margin of the integration box, which is [0 - delta, 1 + delta] in every scaled feature. It
+        is used for tessellated kernels only.
     epsilon : float
-        Half-width of the tube of the regression, in standard deviations of y.
+        Largest error of a regression that costs nothing, in standard deviations of y.
     maxit : int
-        Limit on iterations: the estimators' `max_iter`.
+        Largest number of iterations. It is the parameter `max_iter` of the estimators.
     tol : float
-        Stopping tolerance: the estimators' `tol`, a certified gap *relative* to the objective.
-        (The paper's is a difference, whose meaning changes with C, the box and the units of y.)
+        Certified gap, *relative* to the objective, at which the solver stops. It is the parameter
+        `tol` of the estimators. (The tolerance of the paper is a difference, whose meaning depends
+        on C, the box and the units of y.)
     """
 
     kernel: str = "TK"
@@ -70,34 +72,34 @@ class PMKLParams:
 
 @dataclass(frozen=True, eq=False)
 class PMKLSolution:
-    """What :func:`pmkl` returns: the optimal P and α, and what was asked for.
+    """Result of :func:`pmkl`: the optimal P and α, and the parameters of the problem.
 
     Attributes
     ----------
     type : {"Classification", "Regression"}
-        The task.
+        Task that was solved.
     C : float
         Weight of the loss.
     params : PMKLParams
-        All other parameters.
+        Optional parameters that were used.
     P : ndarray of shape (n_params, n_params)
-        The optimal matrix of the kernel: the model's ``P_``.
+        Optimal matrix of the kernel, which is the attribute ``P_`` of the model.
     alpha : ndarray of shape (n_samples,)
-        The optimal dual vector, in the order of the samples: in [0, C] for classification, where
-        the second of the two labels in order has the sign +1; in [-C, C] times the standard
-        deviation of y for regression. Equal samples share one entry, that of the first of them,
-        whose bound is C times their number.
+        Optimal dual vector, in the order of the samples. In a classification its entries lie in
+        [0, C], and the second of the sorted labels has the sign +1. In a regression its entries lie
+        in [-C, C], times the standard deviation of y. Equal samples share the entry of the first
+        of them, whose bound is C times the number of these samples.
     b : float
         Intercept of the predictor.
     gap : float
-        Certified relative distance from the optimum: the model's ``gap_``.
+        Certified relative distance from the optimum, which is the attribute ``gap_`` of the model.
     labels : ndarray of shape (2,) or None
-        The two labels in order; None for regression.
+        Two labels in sorted order, or None for a regression.
     samples_in_columns : bool
-        Whether the samples were read as the columns of x, the paper's convention.
+        Whether the columns of x are the samples, which is the convention of the paper.
     model : LearnedKernelSVC or LearnedKernelSVR
-        The fitted estimator, with the learned kernel, the certificate and the history. Where the
-        labels are fractions, which classifiers do not take, it was given 0 and 1 for them.
+        Fitted estimator, with the learned kernel, the certificate and the history. If the labels
+        are fractions, which classifiers do not accept, they were replaced by 0 and 1 in this model.
     """
 
     type: str
@@ -119,24 +121,25 @@ def params_tk(
     maxit: int | None = None,
     tol: float | None = None,
 ) -> PMKLParams:
-    """Parameters for tessellated kernels; None, or the paper's empty matrix, for a default.
+    """Create the parameters for tessellated kernels. None and ``[]`` stand for a default.
 
     Parameters
     ----------
     degree : int, default=1
         Largest degree of the monomials.
     delta : float, default=0.5
-        Margin of the box of integration around the data scaled to [0, 1].
+        Margin of the integration box around the data, which is scaled to [0, 1].
     epsilon : float, default=0.1
-        Half-width of the tube of the regression, in standard deviations of y.
+        Largest error of a regression that costs nothing, in standard deviations of y.
     maxit : int, default=100
-        Limit on iterations.
+        Largest number of iterations.
     tol : float, default=0.01
-        Certified relative gap at which to stop.
+        Certified relative gap at which the solver stops.
 
     Returns
     -------
     PMKLParams
+        Parameters for :func:`pmkl` and :func:`pmkl_boosted`.
 
     Examples
     --------
@@ -155,43 +158,48 @@ def pmkl(
     C: float = 10.0,
     params: PMKLParams | Mapping[str, Any] | None = None,
 ) -> PMKLSolution:
-    """Positive matrix kernel learning, by the paper's Frank-Wolfe algorithm.
+    """Learn a kernel and a support vector machine with the Frank-Wolfe algorithm of the paper.
 
     Parameters
     ----------
     x : array-like of shape (n_features, n_samples) or (n_samples, n_features)
-        Samples, by the paper in columns. The side that is as long as y counts the samples; where
-        both are, the columns are the samples. One dimension means one feature.
+        Samples. In the paper, the columns of x are the samples. The dimension whose length is that
+        of y counts the samples. If both dimensions have this length, the columns are the samples.
+        An array with one dimension contains samples of a single feature.
     y : array-like of shape (n_samples,), (1, n_samples) or (n_samples, 1)
-        Outputs or labels.
+        Outputs of a regression, or labels of a classification.
     type : {"Classification", "Regression"}, optional
-        Task, in letters of any case. By default classification if y has exactly two distinct
-        values, regression otherwise.
+        Task to solve, in upper or lower case. By default, the task is a classification if y has
+        exactly two distinct values, and a regression otherwise.
     C : float, default=10
-        Weight of the loss, to be chosen by cross-validation. It is the estimators' `C`, for
-        kernels divided by the volume of the box and for a standardised target; see the notes.
+        Weight of the loss, which should be chosen by cross-validation. It is the parameter `C` of
+        the estimators and applies to kernels divided by the volume of the box and to a standardised
+        target; see the notes.
     params : PMKLParams or mapping, optional
-        From :func:`params_tk`, or a mapping with some of the fields of :class:`PMKLParams`.
+        Optional parameters, as returned by :func:`params_tk`, or a mapping with some of the fields
+        of :class:`PMKLParams`.
 
     Returns
     -------
     PMKLSolution
-        For :func:`evaluate_pmkl`.
+        Solution, which :func:`evaluate_pmkl` uses for predictions.
 
     See Also
     --------
-    pmkl_boosted : The same for high accuracy.
+    pmkl_boosted : Learn a kernel with the combined algorithm, for small gaps.
 
     Notes
     -----
-    The answer is that of ``LearnedKernelSVC`` or ``LearnedKernelSVR`` with
-    ``solver="frank-wolfe"``, ``max_iter=maxit`` and the parameters of the same names. A run that
-    ends at `maxit` above `tol` warns and keeps its best certified answer.
+    The result is that of ``LearnedKernelSVC`` or ``LearnedKernelSVR`` with
+    ``solver="frank-wolfe"``, ``max_iter=maxit`` and the parameters of the same names. If a run ends
+    after `maxit` iterations with a gap above `tol`, it issues a warning and returns the best
+    certified result.
 
-    The paper's kernel is not divided by the volume V = (1 + 2 delta)^n of the box, n being the
-    number of features that vary, and its target not standardised. To solve its problem to the
-    letter give C V, in regression C V / s and epsilon / s with s the standard deviation of y:
-    predictor and P are then the same. For many features that is a very large C.
+    In the paper, the kernel is not divided by the volume V = (1 + 2 delta)^n of the box, where n is
+    the number of features that vary, and the target is not standardised. To solve exactly the
+    problem of the paper, use C V as the weight. In a regression, use C V / s and epsilon / s, where
+    s is the standard deviation of y. The predictor and P are then the same. With many features
+    this weight is very large.
 
     Examples
     --------
@@ -216,21 +224,36 @@ def pmkl_boosted(
     C: float = 10.0,
     params: PMKLParams | Mapping[str, Any] | None = None,
 ) -> PMKLSolution:
-    """Positive matrix kernel learning for high accuracy: Frank-Wolfe, then the accelerated method.
+    """Learn a kernel and a support vector machine with the combined algorithm of the paper.
 
-    The paper's combined algorithm: Frank-Wolfe to a gap of 0.01, the accelerated primal-dual
-    method from there to `tol`. With the default `tol` the second stage has nothing to do, so give
-    a smaller one, and a larger `maxit`, which counts the iterations of both.
+    The combined algorithm reaches small gaps. It runs Frank-Wolfe to a gap of 0.01, and then the
+    accelerated primal-dual method to the gap `tol`. With the default value of `tol` the second
+    stage has nothing to do, so choose a smaller value, and a larger `maxit`, which limits the
+    iterations of both stages together.
 
     Parameters
     ----------
-    x, y, type, C, params
-        As for :func:`pmkl`.
+    x : array-like of shape (n_features, n_samples) or (n_samples, n_features)
+        Samples. In the paper, the columns of x are the samples; see :func:`pmkl`.
+    y : array-like of shape (n_samples,), (1, n_samples) or (n_samples, 1)
+        Outputs of a regression, or labels of a classification.
+    type : {"Classification", "Regression"}, optional
+        Task to solve. By default, the task is a classification if y has exactly two distinct
+        values, and a regression otherwise.
+    C : float, default=10
+        Weight of the loss, which should be chosen by cross-validation.
+    params : PMKLParams or mapping, optional
+        Optional parameters, as returned by :func:`params_tk`, or a mapping with some of the fields
+        of :class:`PMKLParams`.
 
     Returns
     -------
     PMKLSolution
-        As of :func:`pmkl`, from the solver "hybrid".
+        Solution of the solver "hybrid", which :func:`evaluate_pmkl` uses for predictions.
+
+    See Also
+    --------
+    pmkl : Learn a kernel with the Frank-Wolfe algorithm.
 
     Examples
     --------
@@ -245,34 +268,32 @@ def pmkl_boosted(
 
 
 def evaluate_pmkl(f: PMKLSolution, x_test: ArrayLike) -> NDArray[Any]:
-    """Predicted outputs of the optimal support vector machine.
+    """Predict with the optimal support vector machine.
 
     Parameters
     ----------
     f : PMKLSolution
-        From :func:`pmkl` or :func:`pmkl_boosted`.
+        Solution that was returned by :func:`pmkl` or :func:`pmkl_boosted`.
     x_test : array-like of shape (n_features, n_samples) or (n_samples, n_features)
-        Samples. The side that is as long as the number of features counts them; where both are,
-        the array is read as the training data was. One dimension means one sample, or samples of
-        one feature.
+        Samples to predict for. The dimension whose length is the number of features counts the
+        features. If both dimensions have this length, the samples are arranged as in the training
+        data. An array with one dimension contains one sample, or samples of a single feature.
 
     Returns
     -------
     ndarray of shape (n_samples,)
-        Labels as in the training data, or outputs in the units of y. Decision values are
-        ``f.model.decision_function``'s.
+        Predicted labels, or predicted outputs in the units of y. For decision values, use
+        ``f.model.decision_function``.
     """
     if not isinstance(f, PMKLSolution):
-        raise TypeError(
-            f"f must be what pmkl or pmkl_boosted returned, not {f.__class__.__name__}."
-        )
+        raise TypeError(f"f must be a result of pmkl or pmkl_boosted, not {f.__class__.__name__}.")
     predicted: NDArray[Any] = f.model.predict(_test_rows(f, np.asarray(x_test)))
     if f.labels is None:
         return predicted
     return f.labels[np.searchsorted(f.model.classes_, predicted)]
 
 
-# --------------------------------------------------------------------------------------- learning
+# -------------------------------------------------------------------------------------- solution
 
 
 def _learn(
@@ -290,7 +311,7 @@ def _learn(
     labels, targets = None, outputs
     if task == CLASSIFICATION:
         labels, numbers = np.unique(outputs, return_inverse=True)
-        # scikit-learn takes fractions for a regression target, and so do its classifiers.
+        # Classifiers of scikit-learn refuse fractions, because they look like a regression target.
         if labels.dtype.kind == "f" and (labels % 1.0).any():
             targets = numbers
     model = _estimator(task, solver, C, settings).fit(rows, targets)
@@ -331,16 +352,16 @@ def _alpha(model: Any, n_samples: int, *, signed: bool) -> FloatArray:
     return alpha
 
 
-# ---------------------------------------------------------------------------------------- reading
+# ------------------------------------------------------------------------------ checks of arguments
 
 
 def _is_empty(value: Any) -> bool:
-    """None or [], the paper's sign for a default."""
+    """Return whether a value is None or [], which stand for a default in the paper."""
     return value is None or (isinstance(value, list | tuple | np.ndarray) and len(value) == 0)
 
 
 def _settings(params: PMKLParams | Mapping[str, Any] | None) -> PMKLParams:
-    """The parameters in full, once they are known to have a meaning."""
+    """Return the complete parameters after they were checked."""
     if params is None:
         return PMKLParams()
     if isinstance(params, Mapping):
@@ -352,7 +373,7 @@ def _settings(params: PMKLParams | Mapping[str, Any] | None) -> PMKLParams:
         params = PMKLParams(**{**asdict(PMKLParams()), **given})
     if not isinstance(params, PMKLParams):
         raise TypeError(
-            f"params must come from params_tk, or be a mapping, not {params.__class__.__name__}."
+            f"params must be a result of params_tk or a mapping, not {params.__class__.__name__}."
         )
     if params.kernel not in _FAMILIES:
         raise ValueError(
@@ -368,58 +389,58 @@ def _outputs(y: ArrayLike) -> NDArray[Any]:
         outputs = outputs.ravel()
     if outputs.ndim != 1 or len(outputs) == 0:
         raise ValueError(
-            f"y must be a row or a column of outputs, one for each sample, not of shape "
+            f"y must be a row or a column with one output for each sample, but it has shape "
             f"{np.shape(y)}."
         )
     return outputs
 
 
 def _task(type: str | None, outputs: NDArray[Any]) -> str:
-    """The task asked for, or the one that the number of distinct outputs tells."""
+    """Return the given task, or determine it from the number of distinct outputs."""
     n_distinct = len(np.unique(outputs))
     if type is None:
         if n_distinct != 2 and outputs.dtype.kind not in "biuf":
             raise ValueError(
-                f"y has {n_distinct} distinct values that are not numbers: pmkl tells two labels "
-                "apart. For more classes use tessella.LearnedKernelSVC."
+                f"y has {n_distinct} distinct values that are not numbers, but pmkl supports two "
+                "labels only. For more classes use tessella.LearnedKernelSVC."
             )
         return CLASSIFICATION if n_distinct == 2 else REGRESSION
     task = str(type).capitalize()
     if task not in (CLASSIFICATION, REGRESSION):
         raise ValueError(
-            f"type={type!r} is unknown; use 'Classification' or 'Regression', or None to let the "
-            "number of distinct outputs decide."
+            f"type={type!r} is unknown; use 'Classification' or 'Regression', or None to choose "
+            "the task by the number of distinct outputs."
         )
     if task == CLASSIFICATION and n_distinct != 2:
         raise ValueError(
-            f"type='Classification' needs two distinct labels and y has {n_distinct}. For more "
-            "classes use tessella.LearnedKernelSVC; for numbers, type='Regression'."
+            f"type='Classification' needs two distinct labels, but y has {n_distinct}. For more "
+            "classes use tessella.LearnedKernelSVC; for a numeric target use type='Regression'."
         )
     return task
 
 
 def _training_rows(x: NDArray[Any], n_samples: int) -> tuple[NDArray[Any], bool]:
-    """Samples in rows, and whether they were in columns."""
+    """Return the samples in rows, and whether they were in columns."""
     if x.ndim == 1 and len(x) == n_samples:
         return x[:, None], False
     if x.ndim != 2 or n_samples not in x.shape:
         raise ValueError(
-            f"x has shape {x.shape} and y has {n_samples} outputs: one side of x must be that "
-            "long. Samples are columns of x, or rows."
+            f"x has shape {x.shape} and y has {n_samples} outputs: one dimension of x must have "
+            "this length. The samples are the columns or the rows of x."
         )
     in_columns = x.shape[1] == n_samples
     return (x.T if in_columns else x), in_columns
 
 
 def _test_rows(f: PMKLSolution, x: NDArray[Any]) -> NDArray[Any]:
-    """Test samples in rows."""
+    """Return the test samples in rows."""
     n_features = f.model.n_features_in_
     if x.ndim == 1:
         x = x[:, None] if n_features == 1 else x[None, :]
     if x.ndim != 2 or n_features not in x.shape:
         raise ValueError(
-            f"x_test has shape {x.shape} and the model {n_features} features: one side of x_test "
-            "must be that long."
+            f"x_test has shape {x.shape} and the model has {n_features} features: one dimension "
+            "of x_test must have this length."
         )
     if x.shape[0] == x.shape[1]:
         return x.T if f.samples_in_columns else x

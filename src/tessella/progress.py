@@ -1,8 +1,9 @@
-"""A live display of a fit: how far the certified gap is on its way to the tolerance.
+"""Live display of the progress of a fit, from the first certified gap to the tolerance.
 
-Estimators show it with ``verbose=2``, the command line on a terminal. It needs rich
-(``pip install "tessella[cli]"``), which is imported only when a display is made. In a notebook it
-is a line of HTML instead, which needs nothing and is still there when the notebook is saved.
+Estimators show the display with ``verbose=2``, and the command line shows it on a terminal. It
+needs the package rich (``pip install "tessella[cli]"``), which is imported only when a display is
+created. In a notebook, the display is a line of HTML, which needs no other package and is saved
+with the notebook.
 """
 
 from __future__ import annotations
@@ -25,19 +26,21 @@ _REDRAWN_EVERY = 0.5  # seconds, in a notebook
 
 
 def part_done(gap: float, first: float, tol: float) -> float:
-    """How much of the way from the first gap to the tolerance is done, in orders of magnitude.
+    """Compute the progress from the first gap to the tolerance, on a logarithmic scale.
 
     Parameters
     ----------
-    gap, first : float
-        The certified relative gap now, and at the first record.
+    gap : float
+        Current certified relative gap.
+    first : float
+        Certified relative gap at the first record.
     tol : float
-        Where the solver stops.
+        Gap at which the solver stops.
 
     Returns
     -------
     float
-        In [0, 1].
+        Progress in [0, 1].
 
     Examples
     --------
@@ -53,31 +56,33 @@ def part_done(gap: float, first: float, tol: float) -> float:
 
 
 class ProgressDisplay(Monitor):
-    """A line that lives while a model is fitted.
+    """Line that shows the progress of a fit while it runs.
 
-    It shows the phase the solver is in, a bar that fills as the gap falls from its first value to
-    the tolerance on a logarithmic scale, the gap, the objective, the number of SVMs solved and
-    the time. A clock and a spinner run in a thread of their own, so a phase of minutes, such as
-    one SVM on 100,000 rows, does not look like a hang.
+    The line shows the phase of the solver, a progress bar, the gap, the objective, the number of
+    SVMs that were solved and the elapsed time. The bar is full when the gap has decreased from its
+    first value to the tolerance, on a logarithmic scale. A clock and a spinner run in a separate
+    thread, so that a long phase, such as a single SVM on many rows, does not look like a hang.
 
     Parameters
     ----------
     tol : float
-        The gap at which the fit stops.
+        Gap at which the fit stops.
     console : rich.console.Console, optional
-        Where to draw; the notebook, or standard output, by default.
+        Console on which the line is drawn. By default, it is drawn in the notebook or on standard
+        output.
     disable : bool, default=False
-        Show nothing.
+        Whether the display is turned off.
 
     Raises
     ------
     ImportError
-        Without rich, outside of notebooks; or without ipywidgets, for a console in a notebook.
+        If rich is not installed and the program does not run in a notebook, or if a console in a
+        notebook is given and ipywidgets is not installed.
 
     Notes
     -----
-    A context manager: the line is drawn from ``__enter__`` to ``__exit__``, after which its last
-    state stays on the screen.
+    The display is a context manager. The line is updated from ``__enter__`` to ``__exit__``, and
+    its last state stays on the screen.
     """
 
     def __init__(self, tol: float, *, console: Any = None, disable: bool = False) -> None:
@@ -98,11 +103,11 @@ class ProgressDisplay(Monitor):
         self._progress.stop()
 
     def phase(self, text: str) -> None:
-        """Show what the solver is doing."""
+        """Show the phase of the solver."""
         self._progress.update(self._task, description=text)
 
     def record(self, record: IterationRecord, answer: Callable[[], SolverResult]) -> None:  # noqa: ARG002
-        """Show where the solver is."""
+        """Show the progress at a record of the solver."""
         if not math.isfinite(self._first):
             self._first = record.gap
         self._progress.update(
@@ -116,20 +121,20 @@ class ProgressDisplay(Monitor):
 
 
 def _on(console: Any, disable: bool) -> Any:
-    """The line of a terminal."""
+    """Return the progress line of a terminal."""
     rich = _rich_progress()
     console = rich.get_console() if console is None else console
     if console.is_jupyter and find_spec("ipywidgets") is None:
         raise ImportError(
-            "A live display in a notebook needs ipywidgets, which is not installed: pip "
-            "install ipywidgets, or use verbose=1 for a table."
+            "A live display in a notebook needs ipywidgets, which is not installed. Run pip "
+            "install ipywidgets, or use verbose=1 to print a table."
         )
 
     def fixed(width: int) -> Any:
         return importlib.import_module("rich.table").Column(min_width=width, no_wrap=True)
 
     return rich.Progress(
-        # On a narrow screen the bar and the texts give way; that it lives is always seen.
+        # On a narrow screen the bar and the texts are shortened, but the spinner is always shown.
         rich.SpinnerColumn(table_column=fixed(1)),
         rich.TextColumn("{task.description}", markup=False),
         rich.BarColumn(bar_width=16),
@@ -141,16 +146,16 @@ def _on(console: Any, disable: bool) -> Any:
 
 
 def _in_notebook() -> bool:
-    """Whether a kernel runs this program and shows its output as HTML."""
+    """Return whether the program runs in a notebook, which shows output as HTML."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 class _NotebookProgress:
-    """What of rich's ``Progress`` is needed here, as a line of HTML in a notebook.
+    """Replacement for rich's ``Progress`` that shows a line of HTML in a notebook.
 
-    rich draws in a widget, which asks for ipywidgets and is gone when the notebook is opened
-    again or turned into a page. An output that is replaced twice a second stays.
+    rich uses a widget, which needs ipywidgets and is lost when the notebook is reopened. This class
+    replaces an ordinary output twice a second, and the last output is kept.
     """
 
     def __init__(self) -> None:
@@ -160,25 +165,25 @@ class _NotebookProgress:
         self._clock = Thread(target=self._tick, daemon=True)
 
     def add_task(self, description: str, **fields: Any) -> int:
-        """The line begins with these texts."""
+        """Set the first texts of the line."""
         self._fields |= {"description": description, **fields}
         return 0
 
     def update(self, task: int, *, refresh: bool = False, **fields: Any) -> None:  # noqa: ARG002
-        """Change what the line shows; it is drawn in its own time, or now."""
+        """Change the texts of the line; they are drawn later, or now with `refresh`."""
         self._fields |= fields
         if refresh:
             self._handle.update(self._bundle(), raw=True)
 
     def start(self) -> None:
-        """Draw, and keep the clock running."""
+        """Draw the line, and start the clock."""
         self._begin = time.monotonic()
         show = importlib.import_module("IPython.display").display
         self._handle = show(self._bundle(), raw=True, display_id=True)
         self._clock.start()
 
     def stop(self) -> None:
-        """Leave the line as it is."""
+        """Stop the clock, and leave the line as it is."""
         self._over.set()
         self._clock.join()
 
@@ -203,6 +208,6 @@ def _rich_progress() -> Any:
         return importlib.import_module("rich.progress")
     except ImportError as error:
         raise ImportError(
-            "A live display needs rich, which is not installed: pip install 'tessella[cli]', or "
-            "use verbose=1 for a table."
+            "A live display needs rich, which is not installed. Run pip install 'tessella[cli]', "
+            "or use verbose=1 to print a table."
         ) from error

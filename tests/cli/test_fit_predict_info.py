@@ -43,7 +43,7 @@ def test_classification_round_trip(run, people, tmp_path, suffix):
     for text in ("classification", "40", "support vectors", "training accuracy", "model.tsl"):
         assert text in result.stdout
     result = run(f"predict model.tsl train.{suffix}")
-    assert "columns the model does not use: 'group'" in result.stderr
+    assert "columns that the model does not use: 'group'" in result.stderr
     (tmp_path / "out.csv").write_text(result.stdout)
     out = pd.read_csv(tmp_path / "out.csv", dtype=str)
     expected = tessella.LearnedKernelSVC(C=3.0, tol=1e-2).fit(
@@ -125,7 +125,7 @@ def test_forced_task(run, fails, people, tmp_path):
         ("--degree -1", "degree"),
         ("--delta -0.5", "delta"),
         ("--jobs 0", "n_jobs=0"),
-        ("--epsilon 0.1", "--epsilon is for regression"),
+        ("--epsilon 0.1", "--epsilon is an option of regression"),
     ],
 )
 def test_options_out_of_range(options, text, fails, people, tmp_path):
@@ -138,7 +138,7 @@ def test_output_is_checked_before_anything_is_read(fails, run, tmp_path, monkeyp
     # There is no train.csv: who reads first complains of that.
     fit = "fit train.csv --target y -o"
     (tmp_path / "old.tsl").write_text("precious")
-    fails(f"{fit} old.tsl", "old.tsl: exists already; use --force to replace it")
+    fails(f"{fit} old.tsl", "old.tsl: the file exists already; use --force to replace it")
     fails(f"{fit} missing/model.tsl", "the directory missing does not exist")
     fails(f"{fit} {tmp_path}", "exists and is not a regular file")
     monkeypatch.setattr(os, "access", lambda *args: False)
@@ -150,13 +150,13 @@ def test_force(run, fails, model, tmp_path):
     (tmp_path / "old.tsl").write_text("old")
     assert run("fit train.csv --target group -o old.tsl --force").exit_code == 0
     tessella.load(tmp_path / "old.tsl")
-    fails("fit train.csv --target group -o train.csv --force", "is an input of this command")
+    fails("fit train.csv --target group -o train.csv --force", "is an input of the command")
     (tmp_path / "out.csv").write_text("old")
     fails("predict model.tsl new.csv -o out.csv", "use --force")
     assert run("predict model.tsl new.csv -o out.csv --force").exit_code == 0
     assert (tmp_path / "out.csv").read_text().startswith("prediction,score\n")
-    fails("predict model.tsl new.csv -o new.csv --force", "is an input of this command")
-    fails("predict model.tsl new.csv -o out.parquet", "predictions are CSV")
+    fails("predict model.tsl new.csv -o new.csv --force", "is an input of the command")
+    fails("predict model.tsl new.csv -o out.parquet", "predictions are written as CSV")
 
 
 def test_no_convergence_is_a_warning(run, model, tmp_path):
@@ -177,14 +177,14 @@ def test_interrupt_keeps_the_best_model(run, model, tmp_path, monkeypatch):
     result = run("fit train.csv --target group -o m.tsl --tol 1e-9")
     assert result.exit_code == 0
     assert "warning: not converged (interrupted)" in result.stderr
-    assert "the best model so far is kept" in result.stderr
+    assert "the best model found so far is kept" in result.stderr
     assert tessella.load(tmp_path / "m.tsl").status_ == "interrupted"
 
 
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [
-        (KeyboardInterrupt(), 130, "interrupted, nothing was written"),
+        (KeyboardInterrupt(), 130, "interrupted; nothing was written"),
         (MemoryError("Learning needs 9 GiB"), 2, "Learning needs 9 GiB"),
         (MemoryError(), 2, "not enough memory"),
         (OSError(28, "No space left on device", "m.tsl"), 2, "m.tsl: No space left on device"),
@@ -210,7 +210,7 @@ def test_columns_of_new_data(fails, run, model, people, tmp_path):
     result = run("predict model.tsl odd.csv")
     assert result.exit_code == 0
     assert result.stderr.count("\n") == 1
-    assert "note: odd.csv: columns the model does not use: 'note', 'name'" in result.stderr
+    assert "note: odd.csv: columns that the model does not use: 'note', 'name'" in result.stderr
     assert result.stdout == run("predict model.tsl new.csv").stdout
     new.drop(columns=["age", "weight"]).to_csv(tmp_path / "odd.csv", index=False)
     fails("predict model.tsl odd.csv", "the columns 'age', 'weight' are missing")
@@ -228,7 +228,10 @@ def test_model_without_column_names(fails, run, people, tmp_path):
     lines = run("predict model.tsl new.csv").stdout.splitlines()
     assert [float(line) for line in lines[1:]] == estimator.predict(X).tolist()
     people.to_csv("new.csv", index=False)
-    fails("predict model.tsl new.csv", "takes 3 columns in order; there are 5")
+    fails(
+        "predict model.tsl new.csv",
+        "needs 3 columns in the order of the training data, but there are 5",
+    )
 
 
 def test_model_with_names_from_pandas(run, people, tmp_path):

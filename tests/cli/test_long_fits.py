@@ -19,7 +19,7 @@ def test_the_same_command_goes_on(run, table):
     short = run(f"{COMMAND} --max-iter 1")
     assert short.exit_code == 0
     assert "not converged (iteration limit)" in short.stderr
-    assert short.stderr.endswith("; the same command goes on from fit.ckpt\n")
+    assert short.stderr.endswith("; the same command continues from fit.ckpt\n")
     first = tessella.load(table / "m.tsl")
     result = run(COMMAND)
     assert result.exit_code == 0

@@ -39,8 +39,8 @@ def test_missing_packages(package, tmp_path):
     assert result.returncode == 1
     assert result.stdout == ""
     assert result.stderr == (
-        f"tessella: error: the command line needs the package {package}; this installs all it "
-        "needs: python -m pip install 'tessella[cli]'\n"
+        f"tessella: error: the command line needs the package {package}; install all packages "
+        "that it needs with python -m pip install 'tessella[cli]'\n"
     )
 
 
@@ -91,7 +91,7 @@ def test_demo_as_it_is(run, tmp_path):
 def test_demo_writes_a_picture(run, quick, tmp_path):
     result = run("demo --output picture.png")
     assert result.exit_code == 0, result.output
-    assert "Picture: picture.png" in result.stdout
+    assert "Figure: picture.png" in result.stdout
     assert "Note on Tessella: " in result.stdout
     assert "Warning" not in result.output
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
@@ -122,7 +122,7 @@ def test_demo_without_matplotlib(run, quick, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib.colors", None)
     result = run("demo")
     assert result.exit_code == 0, result.output
-    assert "note: no picture without matplotlib" in result.stderr
+    assert "note: no figure without matplotlib" in result.stderr
     assert not os.listdir(tmp_path)
 
 

@@ -16,10 +16,10 @@ FIT = "fit train.csv --target y -o model.tsl"
 BROKEN = {
     "empty": ("", "train.csv: the file is empty"),
     "blank lines": ("\n\n\n", "the file is empty"),
-    "header only": ("a,b,y\n", "there are no rows, only a header"),
-    "header without newline": ("a,b,y", "there are no rows, only a header"),
+    "header only": ("a,b,y\n", "there is a header but no rows"),
+    "header without newline": ("a,b,y", "there is a header but no rows"),
     "target near": ("a,b,yy\n1,2,3\n4,5,6\n", "no column 'y'; did you mean 'yy'?"),
-    "target far": ("a,b,c\n1,2,3\n4,5,6\n", "no column 'y'; it has 'a', 'b', 'c'"),
+    "target far": ("a,b,c\n1,2,3\n4,5,6\n", "no column 'y'; the columns are 'a', 'b', 'c'"),
     "separator": ("a|b|why\n1|2|3\n", "no column 'y'", "is the separator ','?"),
     "semicolons": ("a;b;why\n1;2;3\n", "no column 'y'; did you mean 'why'?"),
     "text": ("a,b,y\n1,2,3\n4,abc,6\n", "column 'b', line 3: 'abc' is not a number"),
@@ -39,17 +39,17 @@ BROKEN = {
     "blank label": ("a,b,y\n1,2,yes\n4,5, \n7,8,no\n", "column 'y', line 3: missing value"),
     "infinite": ("a,b,y\n1,2,3\n4,-inf,6\n", "column 'b', line 3: infinite value"),
     "overflow": ("a,b,y\n1,2,3\n4,1e999,6\n", "column 'b', line 3: infinite value"),
-    "short row": ("a,b,y\n1,2,3\n4,5\n", "line 3 has 2 fields, the header has 3"),
-    "long row": ("a,b,y\n1,2,3,4\n", "line 2 has 4 fields, the header has 3"),
-    "open quote": ('a,b,y\n"1,2,3\n4,5,6\n', "line 2 has 1 fields, the header has 3"),
+    "short row": ("a,b,y\n1,2,3\n4,5\n", "line 3 has 2 fields, but the header has 3"),
+    "long row": ("a,b,y\n1,2,3,4\n", "line 2 has 4 fields, but the header has 3"),
+    "open quote": ('a,b,y\n"1,2,3\n4,5,6\n', "line 2 has 1 fields, but the header has 3"),
     "duplicates": ("a,a,y\n1,2,3\n", "more than one column is called 'a'"),
     "nameless": (",a,y\n0,1,2\n", "column 1 has no name"),
-    "no features": ("y\n1\n2\n", "there is no column besides the target 'y'"),
+    "no features": ("y\n1\n2\n", "there is no column except the target 'y'"),
     "constant": ("a,y\n1,3\n2,3\n", "the target 'y' is constant: every value is 3"),
     "one class": ("a,y\n1,no\n2,no\n", "the target 'y' has a single class, 'no'"),
     "as many classes as rows": (
         "a,y\n1,u\n2,v\n3,w\n",
-        "has 3 classes in 3 rows ('u', 'v', 'w'); for a number to predict use --task regression",
+        "has 3 classes in 3 rows ('u', 'v', 'w'); to predict a number use --task regression",
     ),
     "constant features": ("a,y\n1,3\n1,4\n1,5\n", "All 1 features are constant"),
 }
@@ -87,7 +87,7 @@ def test_semicolons_and_decimal_commas(run, tmp_path):
 
 def test_bytes_that_are_not_text(fails, tmp_path):
     (tmp_path / "train.csv").write_bytes("a,y\n1,é\n2,b\n".encode("latin-1"))
-    fails(FIT, "column 'y', line 2: holds bytes that are not UTF-8 text")
+    fails(FIT, "column 'y', line 2: contains bytes that are not UTF-8 text")
     (tmp_path / "train.csv").write_bytes("é,y\n1,a\n2,b\n".encode("latin-1"))
     fails(FIT, "the column names are not UTF-8 text")
     (tmp_path / "train.csv").write_text("a,y\n1,2\n", encoding="utf-16")
@@ -95,15 +95,15 @@ def test_bytes_that_are_not_text(fails, tmp_path):
 
 
 def test_files_that_are_not_there(fails, tmp_path):
-    fails(FIT, "train.csv: no such file")
+    fails(FIT, "train.csv: the file does not exist")
     (tmp_path / "train.csv").mkdir()
-    fails(FIT, "train.csv: is not a regular file")
-    fails(FIT.replace(".csv", ".xlsx"), "train.xlsx: unknown kind of file; use one of .csv, ")
+    fails(FIT, "train.csv: this path is not a regular file")
+    fails(FIT.replace(".csv", ".xlsx"), "train.xlsx: unknown type of file; use one of .csv, ")
 
 
 def test_broken_gzip(fails, tmp_path):
     (tmp_path / "train.csv.gz").write_bytes(b"a,y\n1,2\n")
-    fails(FIT.replace(".csv", ".csv.gz"), "train.csv.gz: cannot be read")
+    fails(FIT.replace(".csv", ".csv.gz"), "train.csv.gz: the file cannot be read")
     (tmp_path / "train.csv.gz").write_bytes(gzip.compress(b"a,y\n1,2\n3,x\n2,3"))
     fails(
         FIT.replace(".csv", ".csv.gz") + " --task regression",
@@ -116,11 +116,11 @@ FIT_PARQUET = FIT.replace(".csv", ".parquet")
 
 def test_broken_parquet(fails, tmp_path):
     (tmp_path / "train.parquet").write_text("a,y\n1,2\n")
-    fails(FIT_PARQUET, "train.parquet: not a Parquet file, or damaged")
+    fails(FIT_PARQUET, "train.parquet: the file is not a Parquet file, or it is damaged")
     pq.write_table(pa.table({"a": [1.0, 2.0], "y": [1, 2]}), tmp_path / "train.parquet")
     whole = (tmp_path / "train.parquet").read_bytes()
     (tmp_path / "train.parquet").write_bytes(whole[: len(whole) // 2])
-    fails(FIT_PARQUET, "not a Parquet file, or damaged")
+    fails(FIT_PARQUET, "not a Parquet file, or it is damaged")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_broken_parquet(fails, tmp_path):
         ([1.0, 2.0, float("nan")], "column 'a', row 3: missing value"),
         ([float("inf"), 2.0, 1.0], "column 'a', row 1: infinite value"),
         (["1", "2", "x"], "column 'a', row 3: 'x' is not a number"),
-        ([[1], [2], [3]], "column 'a', row 1: [1] is not a number but of type list"),
+        ([[1], [2], [3]], "column 'a', row 1: [1] is not a number but has type list"),
         (np.array([1, 2, 3], "M8[s]"), "row 1: datetime.datetime(1970, 1, 1, 0, 0, 1) is not a"),
     ],
     ids=str,
@@ -145,7 +145,7 @@ def test_parquet_duplicates_and_no_rows(fails, tmp_path):
     pq.write_table(pa.Table.from_arrays(columns, ["y", "y"]), tmp_path / "train.parquet")
     fails(FIT_PARQUET, "more than one column is called 'y'")
     pq.write_table(pa.table({"a": [1.0], "y": [1.0]})[:0], tmp_path / "train.parquet")
-    fails(FIT_PARQUET, "there are no rows")
+    fails(FIT_PARQUET, "there is a header but no rows")
 
 
 def test_columns_of_many_types(run, tmp_path):

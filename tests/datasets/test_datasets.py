@@ -105,7 +105,7 @@ def test_wrong_rows_are_refused_unless_wanted(home, known):
     [
         ("abalonne", "Did you mean 'abalone'"),
         ("picture", "not a table of features and a target: picture.npz"),
-        ("gone", "gone.csv.gz is in the manifest of its folder, and is not there"),
+        ("gone", "gone.csv.gz is listed in the manifest of its folder but does not exist"),
         ("fourclass", "no copy of 'fourclass' on OpenML is known.*LIBSVM"),
     ],
 )
@@ -126,7 +126,7 @@ def test_missing_folder(monkeypatch, tmp_path):
     ("content", "text"),
     [
         (b"a,target\n1,x\n", "not a table of numbers"),
-        (b"a,b,target\n1,2\n", "header has 3 columns, the rows have 2"),
+        (b"a,b,target\n1,2\n", "header has 3 columns, but the rows have 2"),
         (b"a,target\n1,nan\n", "missing or infinite"),
     ],
 )
@@ -164,5 +164,5 @@ def test_divisions_are_fixed_disjoint_and_complete():
 
 
 def test_divisions_need_rows():
-    with pytest.raises(ValueError, match="leaves 2 of 2 rows to learn from and 0 to test on"):
+    with pytest.raises(ValueError, match="gives 2 training rows and 0 test rows"):
         rows(2).split(0)

@@ -113,7 +113,9 @@ def test_folder_is_made_when_it_is_the_default_one(server, tmp_path, known, monk
 
 
 def test_other_rows_are_not_stored(server, empty):
-    with pytest.raises(DataError, match=r"set 183 .*3 rows.* is not the 'abalone' that is known"):
+    with pytest.raises(
+        DataError, match=r"set 183 .*3 rows.* is not the expected data set 'abalone'"
+    ):
         datasets.load("abalone")
     assert list(empty.iterdir()) == []
 
@@ -123,9 +125,13 @@ def test_other_rows_are_not_stored(server, empty):
     [
         ({"md5_checksum": "0" * 32}, ABALONE, "damaged: its MD5 checksum"),
         ({}, b"no arff", "cannot be read"),
-        ({}, HEART, "has no column 'Class_number_of_rings', but age, class"),
-        ({}, ABALONE.replace(b"{M,F,I}", b"{M,F,I,X}").replace(b"M,0.4", b"X,0.4"), "holds text"),
-        ({"url": "http://127.0.0.1:9/none"}, ABALONE, "could not be fetched.*Without a network"),
+        ({}, HEART, "has no column 'Class_number_of_rings'.*are age, class"),
+        (
+            {},
+            ABALONE.replace(b"{M,F,I}", b"{M,F,I,X}").replace(b"M,0.4", b"X,0.4"),
+            "contains text",
+        ),
+        ({"url": "http://127.0.0.1:9/none"}, ABALONE, "could not be downloaded.*Without a network"),
     ],
 )
 def test_answers_that_are_of_no_use(server, empty, changes, content, text):
@@ -145,7 +151,7 @@ def test_server_without_the_set(server, empty):
 def test_no_network(empty, monkeypatch):
     monkeypatch.setenv("TESSELLA_OPENML", "http://127.0.0.1:9")
     with pytest.raises(
-        DataError, match=r"put abalone\.csv\.gz into the folder yourself.*TESSELLA_DATA"
+        DataError, match=r"save abalone\.csv\.gz in the folder yourself.*TESSELLA_DATA"
     ):
         datasets.load("abalone")
 

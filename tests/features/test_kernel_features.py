@@ -328,7 +328,7 @@ def test_bad_parameters(params, message, data):
 
 
 def test_kernel_of_other_data_is_refused(model):
-    with pytest.raises(ValueError, match="3 features, and X has 2"):
+    with pytest.raises(ValueError, match="3 features, but X has 2"):
         KernelFeatures(model.kernel_).fit(np.random.default_rng(0).random((10, 2)))
 
 

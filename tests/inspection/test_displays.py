@@ -76,7 +76,7 @@ def test_convergence_on_given_axes(moons):
     assert display.figure_ is ax.figure
     assert ax.get_xlabel() == "time in seconds"
     np.testing.assert_array_equal(ax.get_lines()[0].get_xdata(), [r.time for r in model.history_])
-    with pytest.raises(ValueError, match="Needs 2 axes"):
+    with pytest.raises(ValueError, match="needs 2 axes"):
         ConvergenceDisplay.from_estimator(model, ax=ax)
     assert drawn(display.plot(plt.subplots(2)[1])).ax_.shape == (2,)
 
@@ -216,7 +216,7 @@ def test_relevance_of_a_table_has_the_names_that_the_model_sees():
     display = RelevanceDisplay.from_estimator(model, interactions=True)
     assert display.feature_names == ["x", "t_a", "t_b", "one_z"]
     np.testing.assert_array_equal(display.total, feature_relevance(model[-1]))
-    with pytest.raises(ValueError, match=r"could not convert string.*leave X out"):
+    with pytest.raises(ValueError, match=r"could not convert string.*without X"):
         RelevanceDisplay.from_estimator(model, table)
     model.fit(table.drop(columns="one").assign(z=1.0), y)
     assert RelevanceDisplay.from_estimator(model).feature_names == ["x", "z", "t_a", "t_b"]
@@ -323,7 +323,7 @@ def test_many_classes_differ_in_colour_or_marker_and_their_legend_hides_nothing(
 
 def test_surface_refuses_features_in_the_place_of_targets(named):
     model, X = named[:2]
-    with pytest.raises(ValueError, match=r"y has 2 values for .* rows.*features=\(first, second\)"):
+    with pytest.raises(ValueError, match=r"y has 2 values.*features=\(first, second\)"):
         DecisionSurfaceDisplay.from_estimator(model, X, [0, 1])
 
 

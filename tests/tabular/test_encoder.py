@@ -255,7 +255,7 @@ def test_not_fitted(frame):
     [
         ([[1], [2]], TypeError, "'bad' holds .*(list|ndarray)"),
         ([datetime.time(1), datetime.time(2)], TypeError, "'bad' holds objects of type time"),
-        ([1.0, float("inf")], ValueError, "'bad' contains infinity, the first in row 1"),
+        ([1.0, float("inf")], ValueError, "'bad' contains infinity, first in row 1"),
         ([str(k / 7) for k in range(20)], ValueError, "'bad' holds numbers written as text"),
     ],
     ids=["nested", "time", "infinity", "numerals"],
@@ -289,9 +289,9 @@ def test_numerals_that_may_be_codes():
 @pytest.mark.parametrize(
     ("first", "then", "message"),
     [
-        ([1.0, 2.0], ["x", "y"], "'a' held numbers .* and now holds 'x'"),
-        ([1.0, 2.0], [datetime.date(2020, 1, 1)], "'a' held numbers .* and now holds"),
-        ([datetime.datetime(2020, 1, 1)], [1.0], "'a' held dates .* and now holds .*1.0"),
+        ([1.0, 2.0], ["x", "y"], "'a' held numbers .* but now holds 'x'"),
+        ([1.0, 2.0], [datetime.date(2020, 1, 1)], "'a' held numbers .* but now holds"),
+        ([datetime.datetime(2020, 1, 1)], [1.0], "'a' held dates .* but now holds .*1.0"),
     ],
     ids=["text", "date", "number"],
 )
@@ -304,8 +304,8 @@ def test_column_that_changed_its_kind(frame, first, then, message):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"max_categories": 1}, "max_categories=1 must be a whole number >= 2"),
-        ({"min_frequency": 0.5}, "min_frequency=0.5 must be a whole number >= 1"),
+        ({"max_categories": 1}, "max_categories=1 must be an integer >= 2"),
+        ({"min_frequency": 0.5}, "min_frequency=0.5 must be an integer >= 1"),
         ({"categorical_features": "a"}, r"use \['a'\]"),
         ({"categorical_features": ["q"]}, r"names \['q'\], which are not among .*'a'"),
     ],

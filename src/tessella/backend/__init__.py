@@ -1,4 +1,4 @@
-"""What the library knows of the machine, and of what its compiled loops understand."""
+"""Memory and threads of the machine, and the data structures of the compiled core."""
 
 from tessella.backend._memory import available_memory, format_bytes, require_memory
 from tessella.backend._product_form import KernelOnDemand, ProductForm

@@ -1,4 +1,4 @@
-"""How much memory may be used, asked before anything large is allocated."""
+"""Available memory, which is checked before large arrays are allocated."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ _CGROUP_FILES = (
 
 
 def available_memory() -> int | None:
-    """Bytes this process can still allocate, or None where the system does not tell.
+    """Return the number of bytes that this process can still allocate.
 
-    The smallest of the machine's available memory and of what the limits of a container and of
-    the shell (``ulimit -v``) leave.
+    Returns
+    -------
+    int or None
+        Smallest of the available memory of the machine and of what the limits of a container and
+        of the shell (``ulimit -v``) allow. None if the system does not provide this information.
     """
     asked = (_system_available(), _container_available(), _limit_available())
     answers = [answer for answer in asked if answer is not None]
@@ -51,7 +54,7 @@ def _container_available() -> int | None:
 
 
 def _limit_available() -> int | None:
-    """What the limit on the address space of this process leaves."""
+    """Return what the limit on the address space of this process allows."""
     try:
         import resource  # not on Windows
 
@@ -63,7 +66,18 @@ def _limit_available() -> int | None:
 
 
 def format_bytes(count: float) -> str:
-    """`count` bytes in the largest unit that keeps the number above one."""
+    """Format a number of bytes in the largest unit for which the number is at least one.
+
+    Parameters
+    ----------
+    count : float
+        Number of bytes.
+
+    Returns
+    -------
+    str
+        Number and unit, such as "1.5 GiB".
+    """
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -72,7 +86,17 @@ def format_bytes(count: float) -> str:
 
 
 def require_memory(needed: int, purpose: str, remedy: str) -> None:
-    """Raise MemoryError, before anything is allocated, when `needed` bytes are not there."""
+    """Raise MemoryError if `needed` bytes are not available.
+
+    Parameters
+    ----------
+    needed : int
+        Number of bytes that are about to be allocated.
+    purpose : str
+        Subject of the first sentence of the error message, such as "A fit".
+    remedy : str
+        Sentence at the end of the error message that says what to do.
+    """
     available = available_memory()
     if available is not None and needed > available:
         raise MemoryError(

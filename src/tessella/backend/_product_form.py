@@ -1,4 +1,4 @@
-"""Kernel matrices in the form that the compiled loops understand."""
+"""Kernel matrices in the form that the compiled core processes."""
 
 from __future__ import annotations
 
@@ -13,22 +13,27 @@ from tessella.backend._memory import available_memory
 
 FloatArray = NDArray[np.float64]
 
-_MEMORY_SHARE = 0.4  # of what is available, for rows that are kept
+_MEMORY_SHARE = 0.4  # part of the available memory that is used for stored rows
 
 
 @dataclass(frozen=True)
 class ProductForm:
-    """A symmetric matrix by what its entries are made of.
+    """Symmetric matrix that is defined by the factors of its entries.
 
-    K[i, j] is ``Π_f min(room_i[f], room_j[f]) (high_i · high_j)``, the max-product part, plus
-    ``first_i · second_j + second_i · first_j``, the separable one.
+    The entry K[i, j] is the sum of a max-product part
+    ``Π_f min(room_i[f], room_j[f]) (high_i · high_j)`` and a separable part
+    ``first_i · second_j + second_i · first_j``.
 
     Attributes
     ----------
-    room, high : ndarray of shape (m, n) and (m, r)
-        The max-product part; both may have no columns.
-    first, second : ndarray of shape (m, t)
-        The separable part.
+    room : ndarray of shape (m, n)
+        Factors of the product in the max-product part. It may have no columns.
+    high : ndarray of shape (m, r)
+        Vectors of the inner product in the max-product part. It may have no columns.
+    first : ndarray of shape (m, t)
+        First vectors of the separable part.
+    second : ndarray of shape (m, t)
+        Second vectors of the separable part.
     """
 
     room: FloatArray
@@ -44,25 +49,25 @@ class ProductForm:
         return len(self.room)
 
     def matrix(self, out: NDArray[Any], threads: int) -> None:
-        """Write K to `out`, exactly symmetric."""
+        """Write the matrix to `out`. The result is exactly symmetric."""
         side = (self.room, self.high, self.first, self.second)
         _core.kernel_matrix(*side, *side, out, threads)
 
     def restrict(self, rows: NDArray[np.intp]) -> ProductForm:
-        """The matrix of some of the rows."""
+        """Return the submatrix of some rows and the same columns."""
         return ProductForm(self.room[rows], self.high[rows], self.first[rows], self.second[rows])
 
 
 class KernelOnDemand:
-    """A kernel matrix whose rows are computed when a solver asks for them, and kept.
+    """Kernel matrix whose rows are computed when a solver needs them, and then stored.
 
     Parameters
     ----------
     dtype : float32 or float64
-        Storage of the rows.
+        Data type of the stored rows.
     max_bytes : int, optional
-        Memory for them; the least recently used are given up. By default two fifths of what the
-        machine has available.
+        Largest amount of memory for stored rows. If it is exceeded, the least recently used rows
+        are deleted. By default, two fifths of the available memory are used.
 
     Examples
     --------
@@ -87,7 +92,7 @@ class KernelOnDemand:
         self._form: ProductForm | None = None
 
     def hold(self, form: ProductForm) -> None:
-        """Become another matrix; the memory of the rows is used again."""
+        """Replace the matrix by another one, whose rows use the same memory."""
         if self._max_bytes is None:
             available = available_memory()
             everything = self.dtype.itemsize * len(form) ** 2
@@ -99,22 +104,22 @@ class KernelOnDemand:
 
     @property
     def form(self) -> ProductForm:
-        """The matrix that is held."""
+        """Current matrix."""
         if self._form is None:
-            raise ValueError("No kernel matrix is held yet: call hold() first.")
+            raise ValueError("There is no kernel matrix yet: call hold() first.")
         return self._form
 
     def __len__(self) -> int:
         return 0 if self._form is None else len(self._form)
 
     def product(self, w: FloatArray, threads: int = 1) -> FloatArray:
-        """``K @ w``, in float64 and without the rows."""
+        """Compute ``K @ w`` in float64, without the stored rows."""
         out = np.empty(len(self.form))
         self.native.product(np.ascontiguousarray(w, np.float64), out, threads)
         return out
 
     def block(self, rows: NDArray[np.intp], threads: int = 1) -> FloatArray:
-        """``K[rows][:, rows]`` in float64."""
+        """Compute ``K[rows][:, rows]`` in float64."""
         out = np.empty((len(rows), len(rows)))
         self.form.restrict(rows).matrix(out, threads)
         return out

@@ -1,4 +1,4 @@
-"""One rule for the number of threads, for the compiled loops and for BLAS alike."""
+"""The number of threads of the compiled core and of BLAS."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ _SIDE_WORTH_THREADS = 2500
 
 
 def effective_threads(n_jobs: int | None = None) -> int:
-    """Number of threads that `n_jobs` stands for.
+    """Return the number of threads that `n_jobs` stands for.
 
     Parameters
     ----------
     n_jobs : int or None
-        None for every core this process may use (or ``OMP_NUM_THREADS``), a positive count, or
-        a negative one counted from the end as in joblib: -1 is all cores, -2 all but one.
+        None stands for all cores that this process may use (or ``OMP_NUM_THREADS``). Negative
+        numbers are counted from the end as in joblib: -1 stands for all cores, and -2 for all
+        cores but one.
 
     Returns
     -------
     int
-        At least 1.
+        Number of threads, at least 1.
     """
     if n_jobs is None:
         return max(1, _core.max_threads())
     if n_jobs == 0:
-        raise ValueError("n_jobs=0 has no meaning; use None for all cores or a positive number.")
+        raise ValueError("n_jobs=0 is not allowed; use None for all cores or a positive number.")
     if n_jobs > 0:
         return n_jobs
     return max(1, _usable_cores() + 1 + n_jobs)
@@ -44,11 +45,23 @@ def _usable_cores() -> int:
 
 
 def limit_blas(n_jobs: int | None = None, size: int = 0) -> AbstractContextManager[Any]:
-    """Choose the threads of BLAS inside a ``with`` block, for factorisations of side `size`.
+    """Limit the number of threads of BLAS inside a ``with`` block.
 
-    One thread below some thousands. Waking the others would cost several times a small product,
-    and BLAS keeps its threads spinning for a while after each call, in the way of the compiled
-    loops, which do all work of size m² here. Above, `n_jobs` threads.
+    For matrices with less than some thousands of rows, BLAS uses one thread. Starting other threads
+    would take longer than a small product, and BLAS keeps its threads busy for a while after each
+    call, which slows down the compiled core. For larger matrices, BLAS uses `n_jobs` threads.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Number of threads for large matrices, as in :func:`effective_threads`.
+    size : int, default=0
+        Number of rows of the matrices that are factorised.
+
+    Returns
+    -------
+    context manager
+        Object that limits the number of threads until the ``with`` block ends.
     """
     threads = 1 if size < _SIDE_WORTH_THREADS else effective_threads(n_jobs)
     limits: AbstractContextManager[Any] = _loaded_blas().limit(limits=threads, user_api="blas")
@@ -57,5 +70,5 @@ def limit_blas(n_jobs: int | None = None, size: int = 0) -> AbstractContextManag
 
 @cache
 def _loaded_blas() -> ThreadpoolController:
-    """The BLAS libraries of this process: finding them takes longer than a small fit."""
+    """Return the BLAS libraries of this process. Finding them takes longer than a small fit."""
     return ThreadpoolController()

@@ -1,7 +1,7 @@
-"""The ``tessella`` command: fit, predict, info and demo without writing Python.
+"""The ``tessella`` command, which fits models, predicts and shows a demo without writing Python.
 
-Nothing beyond the library itself is imported until :func:`main` runs, so that an installation
-without the extra packages can say what is missing.
+The packages of the command line are imported when :func:`main` runs, so that an installation
+without them can report what is missing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def main() -> None:
         if missing not in _EXTRAS:
             raise
         sys.stderr.write(
-            f"tessella: error: the command line needs the package {missing}; this installs all it "
-            "needs: python -m pip install 'tessella[cli]'\n"
+            f"tessella: error: the command line needs the package {missing}; install all packages "
+            "that it needs with python -m pip install 'tessella[cli]'\n"
         )
         raise SystemExit(1) from None
     app(prog_name="tessella")

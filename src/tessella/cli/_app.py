@@ -1,4 +1,4 @@
-"""The commands and their options."""
+"""Commands and options of the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Learn the kernel together with the support vector machine, with a certificate.",
+    help="Learn a kernel together with a support vector machine, and certify the result.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -26,7 +26,7 @@ _DEFAULTS = (LearnedKernelSVC().get_params(), LearnedKernelSVR().get_params())
 
 
 def _option(flag: str, param: str, text: str) -> Any:
-    """An option that shows the default of the estimators and leaves it to them."""
+    """Create an option that shows the default value of the estimators in its help."""
     values = dict.fromkeys(str(d[param]) for d in _DEFAULTS if d.get(param) is not None)
     return typer.Option(flag, help=text, show_default=" or ".join(values) or False)
 
@@ -41,7 +41,9 @@ def _show_version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     pass
@@ -50,48 +52,65 @@ def _root(
 @app.command()
 def fit(
     train: Annotated[Path, typer.Argument(help="Training data: .csv, .csv.gz, .tsv or .parquet.")],
-    target: Annotated[str, typer.Option("--target", help="Column to predict.")],
+    target: Annotated[str, typer.Option("--target", help="Name of the column to predict.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write (.tsl).")],
     task: Annotated[
-        Task, typer.Option("--task", help="auto: classification for text or two distinct values.")
+        Task,
+        typer.Option(
+            "--task",
+            help="Task; auto means classification if the target is text or has two values.",
+        ),
     ] = Task.auto,
     drop: Annotated[
         list[str] | None,
-        typer.Option("--drop", help="Column to leave out, such as an identifier; repeat for more."),
+        typer.Option("--drop", help="Column to leave out, such as an identifier. Can be repeated."),
     ] = None,
     C: Annotated[float | None, _option("--C", "C", "Weight of the loss.")] = None,
     epsilon: Annotated[
         float | None,
-        _option("--epsilon", "epsilon", "Tube without loss, in standard deviations of the target."),
+        _option(
+            "--epsilon",
+            "epsilon",
+            "Largest error without loss, in standard deviations of the target.",
+        ),
     ] = None,
     degree: Annotated[
         int | None, _option("--degree", "degree", "Largest degree of the monomials.")
     ] = None,
     delta: Annotated[
-        float | None, _option("--delta", "delta", "Margin of the integration box.")
+        float | None,
+        _option("--delta", "delta", "Margin of the integration box around the scaled data."),
     ] = None,
     tol: Annotated[
-        float | None, _option("--tol", "tol", "Certified relative gap at which to stop.")
+        float | None, _option("--tol", "tol", "Certified relative gap at which the fit stops.")
     ] = None,
     max_iter: Annotated[
-        int | None, _option("--max-iter", "max_iter", "Limit on iterations.")
+        int | None, _option("--max-iter", "max_iter", "Largest number of iterations.")
     ] = None,
     time_limit: Annotated[
-        float | None, _option("--time-limit", "time_limit", "Limit in seconds; none if not given.")
+        float | None,
+        _option(
+            "--time-limit", "time_limit", "Time limit in seconds. By default there is no limit."
+        ),
     ] = None,
     precision: Annotated[
-        str | None, _option("--precision", "precision", "Storage of kernels: float64 or float32.")
+        str | None,
+        _option("--precision", "precision", "Precision of stored kernels: float64 or float32."),
     ] = None,
     checkpoint: Annotated[
         Path | None,
         _option(
-            "--checkpoint", "checkpoint", "File that keeps a long fit; the same command goes on."
+            "--checkpoint",
+            "checkpoint",
+            "File that stores the state of the fit; repeat the command to continue.",
         ),
     ] = None,
     jobs: Annotated[
-        int | None, _option("--jobs", "n_jobs", "Threads; all cores if not given.")
+        int | None, _option("--jobs", "n_jobs", "Number of threads. By default all cores are used.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing output file.")
+    ] = False,
 ) -> None:
     """Fit a model to a table and save it. Ctrl-C keeps the best model found so far."""
     given = {
@@ -112,37 +131,42 @@ def fit(
 
 @app.command()
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model file.")],
-    new: Annotated[Path, typer.Argument(help="Rows to predict for: .csv, .tsv or .parquet.")],
+    model: Annotated[Path, typer.Argument(help="Path of a model file.")],
+    new: Annotated[
+        Path, typer.Argument(help="Table with rows to predict for: .csv, .tsv or .parquet.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="CSV file to write.", show_default="standard output"),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing output file.")
+    ] = False,
 ) -> None:
-    """Predict for the rows of a table; columns are found by name."""
+    """Predict for the rows of a table. The columns are matched by name."""
     predict_file(model, new, output, force=force)
 
 
 @app.command()
 def info(
-    model: Annotated[Path, typer.Argument(help="Model file.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    model: Annotated[Path, typer.Argument(help="Path of a model file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Show what is inside a model file."""
+    """Show the contents of a model file."""
     show_info(model, as_json=as_json)
 
 
 @app.command()
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Picture to write.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Figure to write.")] = Path(
         "tessella-demo.png"
     ),
     plot: Annotated[
-        bool, typer.Option(" /--no-plot", help="Write no picture.", show_default=False)
+        bool, typer.Option(" /--no-plot", help="Do not write a figure.", show_default=False)
     ] = True,
 ) -> None:
-    """Compare with familiar models on two data sets of scikit-learn."""
-    from tessella.cli._demo import run_demo  # loads much of scikit-learn, which no other needs
+    """Compare Tessella with other models on two data sets of scikit-learn."""
+    # Imports much of scikit-learn, which other commands do not need.
+    from tessella.cli._demo import run_demo
 
     run_demo(output if plot else None)

@@ -1,4 +1,4 @@
-"""Where things are in a text file: read again, slowly, once something is known to be wrong."""
+"""Positions of records in a text file, which is read again to locate errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TextIO
 
 @dataclass(frozen=True)
 class Ragged:
-    """A record with more or fewer fields than the header."""
+    """Record with more or fewer fields than the header."""
 
     line: int
     found: int
@@ -22,22 +22,22 @@ class Ragged:
 
 @dataclass(frozen=True)
 class CsvRecords:
-    """Records of a delimited text file with the lines they start on.
+    """Records of a delimited text file, with the lines on which they start.
 
     Attributes
     ----------
     path : Path
-        The file, compressed when it ends in ``.gz``.
+        Path of the file. The file is compressed if its name ends in ``.gz``.
     delimiter : str
-        What separates fields.
+        Character that separates fields.
     """
 
     path: Path
     delimiter: str
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
-        """Line (from 1) and fields of each record, the header included, blank lines not."""
-        # What this reader cannot make sense of is where the records end: it only helps messages.
+        """Yield the line (from 1) and the fields of the header and of each record."""
+        # Records that cannot be parsed end the iteration; it is used for messages only.
         with self._open() as file, suppress(csv.Error):
             reader = csv.reader(file, delimiter=self.delimiter)
             start = 1
@@ -47,14 +47,14 @@ class CsvRecords:
                 start = reader.line_num + 1
 
     def line_of(self, index: int) -> int:
-        """Line of a data row, counted from 0 after the header."""
+        """Return the line of a data row. Data rows are counted from 0."""
         for position, (line, _) in enumerate(self):
             if position == index + 1:
                 return line
         return index + 2
 
     def first_ragged(self) -> Ragged | None:
-        """The first record that is not as long as the header."""
+        """Return the first record whose length differs from that of the header."""
         expected = None
         for line, fields in self:
             if expected is None:
@@ -64,14 +64,14 @@ class CsvRecords:
         return None
 
     def separated_by(self, other: str) -> bool:
-        """Whether the header is one field, with another separator in it."""
+        """Return whether the header is a single field that contains another separator."""
         header: list[str] = []
-        with suppress(OSError, EOFError):  # left to the reader proper, which says what is wrong
+        with suppress(OSError, EOFError):  # reported when the file is read as a table
             header = next((fields for _, fields in self), [])
         return len(header) == 1 and other in header[0]
 
     def is_header_only(self) -> bool:
-        """Whether there is a header and nothing after it."""
+        """Return whether the file contains a header and no other records."""
         return sum(1 for _ in self) == 1
 
     def _open(self) -> TextIO:

@@ -1,4 +1,4 @@
-"""``tessella demo``: two data sets, three models each, one picture."""
+"""The command ``tessella demo``, which compares three models on each of two data sets."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 _STRENGTHS = (0.1, 1.0, 10.0)
 _PICTURES = (".png", ".pdf", ".svg")
 _MEANING = (
-    "The certified gap is a proof: no kernel of the family, with any support vector machine on "
-    "it, has a training objective lower than the one found by more than this fraction. The other "
-    "models take their kernel as given, so they have nothing of the kind. Each model's "
-    "regularisation was chosen by 3-fold cross-validation; the time is that of its final fit."
+    "The certified gap is a proof: no kernel of the family, with any support vector machine, has a "
+    "training objective that is smaller than the one found by more than this fraction. The other "
+    "models do not learn their kernel, so they have no such gap. The regularisation of each model "
+    "was chosen by 3-fold cross-validation, and the time is that of the final fit."
 )
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A model fitted on the training part of a data set, and how it did on the rest."""
+    """Model that was fitted on the training rows of a data set, with its test score."""
 
     name: str
     model: Any
@@ -50,7 +50,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The models on one data set; the first is Tessella's."""
+    """Models on one data set. The first model is that of Tessella."""
 
     title: str
     score_name: str
@@ -58,12 +58,12 @@ class Comparison:
 
 
 def run_demo(picture: Path | None) -> None:
-    """Fit, print a table per data set, and write a picture.
+    """Fit the models, print a table for each data set, and write a figure.
 
     Parameters
     ----------
     picture : Path or None
-        File to write; no picture when None.
+        Path of the figure to write. No figure is written if it is None.
     """
     if picture is not None:
         if picture.suffix.lower() not in _PICTURES:
@@ -93,7 +93,7 @@ def _classification() -> Comparison:
 
 def _regression() -> Comparison:
     X, y = load_diabetes(return_X_y=True)
-    # Tessella standardises the target, so its peer does too.
+    # Tessella standardises the target, so the model it is compared with does too.
     svr = TransformedTargetRegressor(
         make_pipeline(StandardScaler(), SVR()), transformer=StandardScaler()
     )
@@ -106,7 +106,7 @@ def _regression() -> Comparison:
 
 
 def _tuned(model: Any, parameter: str) -> GridSearchCV:
-    """The model with its regularisation chosen as a careful user would."""
+    """Return a search that chooses the regularisation of a model by cross-validation."""
     return GridSearchCV(model, {parameter: _STRENGTHS}, cv=3)
 
 
@@ -115,7 +115,7 @@ def _compare(
 ) -> Comparison:
     parts = train_test_split(X, y, test_size=0.25, random_state=0, stratify=stratify)
     entries = [_entry(label, model, *parts) for label, model in models.items()]
-    counts = f"{len(parts[0])} rows to learn from, {len(parts[1])} to test on"
+    counts = f"{len(parts[0])} training rows, {len(parts[1])} test rows"
     title = f"{name}: {counts}, {X.shape[1]} features"
     return Comparison(title, score_name, entries)
 
@@ -136,7 +136,7 @@ def _entry(name: str, model: Any, X_train: Any, X_test: Any, y_train: Any, y_tes
 
 
 def _count_support(model: Any) -> int | None:
-    """Support vectors of the last step of a pipeline, if it has any."""
+    """Return the number of support vectors of the last step of a pipeline, or None."""
     model = getattr(model, "regressor_", model)
     last = model[-1] if hasattr(model, "steps") else model
     return len(last.support_) if hasattr(last, "support_") else None
@@ -166,7 +166,7 @@ def _draw(comparisons: list[Comparison], picture: Path) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
-        complain("note", "no picture without matplotlib: python -m pip install 'tessella[plot]'")
+        complain("note", "no figure without matplotlib: python -m pip install 'tessella[plot]'")
         return
     draw(comparisons, picture)
-    show_line(f"Picture: {picture}")
+    show_line(f"Figure: {picture}")

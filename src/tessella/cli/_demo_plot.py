@@ -1,4 +1,4 @@
-"""The picture of the demo."""
+"""Figure of the demo."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from tessella.cli._demo import Comparison
 from tessella.cli._errors import collected_warnings
 from tessella.estimators import LearnedKernelSVC
 
-# Okabe and Ito's colours, which colour-blind readers tell apart.
+# The palette of Okabe and Ito, which colour-blind readers can distinguish.
 _BLUE, _ORANGE, _SKY, _GREY = "#0072B2", "#D55E00", "#56B4E9", "#9A9A9A"
 _BARS = (_BLUE, _SKY, _GREY)
-_FEW = 40  # iterations that can be told apart on the axis
-_ROOM = 0.35  # of the final value, shown above and below it: early bounds are far away
+_FEW = 40  # largest number of iterations that are drawn with markers
+_ROOM = 0.35  # part of the final value shown above and below it; early bounds are far away
 
 
 def draw(comparisons: list[Comparison], picture: Path) -> None:
-    """Draw bounds, scores and a decision surface.
+    """Draw the bounds, the scores and a decision surface.
 
     Parameters
     ----------
     comparisons : list of Comparison
-        Two data sets.
+        Models on two data sets.
     picture : Path
-        File to write.
+        Path of the figure to write.
     """
     figure = Figure(figsize=(11, 8.5), layout="constrained")
     axes = figure.subplots(2, 2)
@@ -39,7 +39,7 @@ def draw(comparisons: list[Comparison], picture: Path) -> None:
     _draw_scores(axes[1, 0], comparisons)
     _draw_surface(axes[1, 1])
     figure.suptitle(
-        "Tessella learns the kernel and proves how close to the optimum it is", fontsize=15
+        "Tessella learns a kernel and proves how close it is to the optimum", fontsize=15
     )
     figure.savefig(picture, dpi=150)
 

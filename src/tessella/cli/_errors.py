@@ -1,4 +1,4 @@
-"""How the command speaks of what went wrong: one line, on standard error, and an exit code."""
+"""Errors and warnings of the command line: one line on standard error, and an exit code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXIT_INTERRUPTED = 130
 
 
 class CommandError(ValueError):
-    """Something the user can put right; its text is all that is shown."""
+    """Error that the user can correct. Only its message is shown."""
 
 
 def complain(kind: str, message: object) -> None:
@@ -24,23 +24,23 @@ def complain(kind: str, message: object) -> None:
     Parameters
     ----------
     kind : {"error", "warning", "note"}
-        How bad it is.
+        Severity of the message.
     message : object
-        What happened; line breaks in its text become spaces.
+        Message to write. Line breaks are replaced by spaces.
     """
     typer.echo(f"tessella: {kind}: {' '.join(str(message).split())}", err=True)
 
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn what users can cause into one line and an exit code, never a traceback."""
+    """Turn errors that users can cause into one line and an exit code, without a traceback."""
     try:
         yield
     except KeyboardInterrupt:
-        complain("error", "interrupted, nothing was written")
+        complain("error", "interrupted; nothing was written")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except BrokenPipeError:
-        raise  # the reader of our output had enough: not an error to speak of
+        raise  # the reader of the output has stopped, which is not an error
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         complain("error", f"{name}{error.strerror or error}")
@@ -52,7 +52,7 @@ def one_line_errors() -> Iterator[None]:
 
 @contextmanager
 def collected_warnings() -> Iterator[list[str]]:
-    """Keep Python's warnings from the screen; the list holds their texts, each once."""
+    """Collect the texts of Python's warnings in a list, each once, instead of printing them."""
     texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -61,16 +61,16 @@ def collected_warnings() -> Iterator[list[str]]:
 
 
 def require_writable(output: Path, *, force: bool, inputs: tuple[Path, ...] = ()) -> None:
-    """Refuse an output that could not be written, before any work is done for it.
+    """Raise an error if an output file cannot be written, before any computation starts.
 
     Parameters
     ----------
     output : Path
-        File that will be written.
+        Path of the file that will be written.
     force : bool
         Whether an existing file may be replaced.
     inputs : tuple of Path
-        Files that are read, and must not be replaced by mistake.
+        Paths of input files, which must not be overwritten.
     """
     folder = output.parent
     if not folder.is_dir():
@@ -80,8 +80,10 @@ def require_writable(output: Path, *, force: bool, inputs: tuple[Path, ...] = ()
     if not output.exists():
         return
     if not output.is_file():
-        raise CommandError(f"{output}: exists and is not a regular file")
+        raise CommandError(f"{output}: this path exists and is not a regular file")
     if any(path.exists() and path.samefile(output) for path in inputs):
-        raise CommandError(f"{output}: is an input of this command and would be overwritten")
+        raise CommandError(
+            f"{output}: this file is an input of the command and would be overwritten"
+        )
     if not force:
-        raise CommandError(f"{output}: exists already; use --force to replace it")
+        raise CommandError(f"{output}: the file exists already; use --force to replace it")

@@ -1,4 +1,4 @@
-"""``tessella fit``: from a table to a model file."""
+"""The command ``tessella fit``, which fits a model to a table."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tessella.solvers import SolverStatus
 _REMEDY = {
     SolverStatus.MAX_ITER: "raise --max-iter or accept a larger --tol",
     SolverStatus.TIME_LIMIT: "raise --time-limit or accept a larger --tol",
-    SolverStatus.INTERRUPTED: "the best model so far is kept",
-    SolverStatus.OUT_OF_MEMORY: "the best model so far is kept; use --precision float32",
+    SolverStatus.INTERRUPTED: "the best model found so far is kept",
+    SolverStatus.OUT_OF_MEMORY: "the best model found so far is kept; use --precision float32",
     SolverStatus.STALLED: "use --precision float64, a smaller --C or a larger --tol",
 }
 _NOT_NUMBERS = (
-    "features of this command are numbers without gaps: leave a column out with --drop, or use "
-    "tessella.make_tabular_pipeline in Python, which takes text, dates and missing values"
+    "this command needs numeric features without missing values: leave out columns with --drop, or "
+    "use tessella.make_tabular_pipeline in Python, which accepts text, dates and missing values"
 )
 
 
 class Task(StrEnum):
-    """What to learn."""
+    """Task of a fit."""
 
     auto = "auto"
     classification = "classification"
@@ -54,17 +54,17 @@ def fit_file(
     Parameters
     ----------
     train : Path
-        Table with the target and the features.
+        Path of a table with the target and the features.
     target : str
-        Column to predict; all others but those of `drop` are features.
+        Name of the column to predict. All other columns except those in `drop` are features.
     output : Path
-        Model file to write.
+        Path of the model file to write.
     task : Task
-        What to learn.
+        Classification or regression, or "auto" to choose the task by the values of the target.
     params : dict
-        Parameters of the estimator that differ from its own defaults.
+        Parameters of the estimator that differ from its default values.
     drop : sequence of str
-        Columns to leave out.
+        Names of columns to leave out.
     force : bool
         Whether an existing output may be replaced.
     """
@@ -74,13 +74,13 @@ def fit_file(
         table.require(name)
     features = [name for name in table.columns if name != target and name not in drop]
     if not features:
-        raise CommandError(f"{train}: there is no column besides the target {target!r}")
+        raise CommandError(f"{train}: there is no column except the target {target!r}")
     task, y = _target(table, target, task)
     X = _matrix(table, features)
     model = _estimator(task, params)
     texts = _fit(model, X, y)
     summary = _summary(model, X, y, task)
-    # As if it had been fitted on a table: Python users get their columns checked as well.
+    # With these names, the columns are checked in Python as if the model was fitted on a frame.
     model.feature_names_in_ = np.array(features, dtype=object)
     save(model, output, metadata={"features": features, "target": target, "task": task.value})
     show_pairs("Fitted model", {**summary, "saved as": str(output)})
@@ -119,12 +119,12 @@ def _classes(table: Table, name: str) -> NDArray[Any]:
     if len(classes) == 1:
         raise CommandError(
             f"{table.path}: the target {name!r} has a single class, {classes[0]!r}; classification "
-            "needs two"
+            "needs at least two classes"
         )
     if len(classes) > 2 and 2 * len(classes) > len(labels):
         raise CommandError(
             f"{table.path}: the target {name!r} has {len(classes)} classes in {len(labels)} rows "
-            f"({listed(classes)}); for a number to predict use --task regression"
+            f"({listed(classes)}); to predict a number use --task regression"
         )
     return labels
 
@@ -133,12 +133,12 @@ def _estimator(task: Task, params: dict[str, Any]) -> Any:
     if task is Task.regression:
         return LearnedKernelSVR(**params)
     if "epsilon" in params:
-        raise CommandError("--epsilon is for regression, and this is classification")
+        raise CommandError("--epsilon is an option of regression, but this is a classification")
     return LearnedKernelSVC(**params)
 
 
 def _fit(model: Any, X: NDArray[Any], y: NDArray[Any]) -> list[str]:
-    """Fit with a progress display; what there is to warn about, in terms of the options."""
+    """Fit a model with a progress display, and return warnings that refer to the options."""
     console = watched_console()
     display = ProgressDisplay(model.tol, console=console, disable=not console.is_terminal)
     with collected_warnings() as texts, display:
@@ -147,7 +147,9 @@ def _fit(model: Any, X: NDArray[Any], y: NDArray[Any]) -> list[str]:
     if status is SolverStatus.OPTIMAL:
         return texts
     unfinished = model.checkpoint is not None and status is not SolverStatus.STALLED
-    remedy = f"the same command goes on from {model.checkpoint}" if unfinished else _REMEDY[status]
+    remedy = (
+        f"the same command continues from {model.checkpoint}" if unfinished else _REMEDY[status]
+    )
     shortfall = (
         f"not converged ({status.value}): the certified gap {model.gap_:.1e} is above "
         f"tol={model.tol:g}; {remedy}"

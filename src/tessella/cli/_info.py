@@ -1,4 +1,4 @@
-"""``tessella info``: what is inside a model file."""
+"""The command ``tessella info``, which shows the contents of a model file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tessella.persistence import load, read_info
 
 
 def show_info(path: Path, *, as_json: bool) -> None:
-    """Print the contents of a model file, for people or as JSON.
+    """Print the contents of a model file, as a table or as JSON.
 
     Parameters
     ----------
     path : Path
-        Model file.
+        Path of the model file.
     as_json : bool
-        Print JSON rather than a table.
+        Whether JSON is printed instead of a table.
     """
     description = describe(path)
     if as_json:
@@ -34,7 +34,7 @@ def show_info(path: Path, *, as_json: bool) -> None:
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """The contents of a model file as values that JSON can hold."""
+    """Return the contents of a model file as values that JSON can represent."""
     info, model = read_info(path), load(path)
     facts = facts_of(model)
     description: dict[str, Any] = _jsonable(
@@ -70,7 +70,7 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def _jsonable(value: Any) -> Any:
-    """Plain JSON: no infinities, kernel sets by family, text keys."""
+    """Convert a value to plain JSON: text keys, kernel sets by family, None for infinities."""
     if isinstance(value, dict):
         return {str(key): _jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

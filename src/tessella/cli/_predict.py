@@ -1,4 +1,4 @@
-"""``tessella predict``: from a model file and a table to predictions."""
+"""The command ``tessella predict``, which predicts for the rows of a table."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ def predict_file(model_path: Path, new: Path, output: Path | None, *, force: boo
     Parameters
     ----------
     model_path : Path
-        Model file.
+        Path of the model file.
     new : Path
-        Table with the features.
+        Path of a table with the features.
     output : Path or None
-        CSV file to write; standard output when None.
+        Path of the CSV file to write. None means standard output.
     force : bool
         Whether an existing output may be replaced.
     """
     if output is not None:
         if output.suffix.lower() in _OTHER_FORMATS:
-            raise CommandError(f"{output}: predictions are CSV; use a name that ends in .csv")
+            raise CommandError(
+                f"{output}: predictions are written as CSV; use a name that ends in .csv"
+            )
         require_writable(output, force=force, inputs=(model_path, new))
     model = load(model_path)
     table = read_table(new)
@@ -46,7 +48,7 @@ def predict_file(model_path: Path, new: Path, output: Path | None, *, force: boo
 
 
 def feature_columns(info: dict[str, Any]) -> list[str] | None:
-    """Names of the columns a model was fitted on, if the file knows them."""
+    """Return the names of the columns that a model was fitted on, if they are in the file."""
     names: list[str] | None = info["metadata"].get("features") or info["feature_names"]
     return names
 
@@ -55,8 +57,8 @@ def _features(table: Table, names: list[str] | None, count: int) -> FloatArray:
     if names is None:
         if len(table.columns) != count:
             raise CommandError(
-                f"{table.path}: the model knows no column names and takes {count} columns in "
-                f"order; there are {len(table.columns)}"
+                f"{table.path}: the model has no column names and needs {count} columns in the "
+                f"order of the training data, but there are {len(table.columns)}"
             )
         return table.matrix(list(table.columns))
     missing = [name for name in names if name not in table.columns]
@@ -66,12 +68,12 @@ def _features(table: Table, names: list[str] | None, count: int) -> FloatArray:
         raise CommandError(f"{table.path}: the columns {listed(missing)} are missing")
     extra = [name for name in table.columns if name not in set(names)]
     if extra:
-        complain("note", f"{table.path}: columns the model does not use: {listed(extra)}")
+        complain("note", f"{table.path}: columns that the model does not use: {listed(extra)}")
     return table.matrix(names)
 
 
 def _scores(model: Any, X: FloatArray) -> dict[str, list[float]]:
-    """A column with the score of the second of two classes, or one for each of several."""
+    """Return the scores: one column for two classes, otherwise a column for each class."""
     scores = model.decision_function(X)
     if scores.ndim == 1:
         return {"score": scores.tolist()}
@@ -83,7 +85,7 @@ def _predictions(model: Any, X: FloatArray) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     with warnings.catch_warnings():
-        # The columns were matched by name above; scikit-learn sees only their numbers.
+        # The columns were matched by name above, and scikit-learn gets an array without names.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         columns = {"prediction": model.predict(X).tolist()}
         if hasattr(model, "classes_"):

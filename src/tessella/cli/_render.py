@@ -1,4 +1,4 @@
-"""Tables and progress on the screen."""
+"""Output of tables and text on the terminal."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ NOTHING = "—"
 
 
 def watched_console() -> Console:
-    """Where a command shows progress: standard error, so that its output can be piped."""
+    """Return the console for progress: standard error, so that the output can be piped."""
     return Console(stderr=True)
 
 
 def show_pairs(title: str, pairs: Mapping[str, str]) -> None:
-    """Print names and values side by side."""
+    """Print names and values in two columns."""
     table = Table(title=title, title_justify="left", show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -27,7 +27,7 @@ def show_pairs(title: str, pairs: Mapping[str, str]) -> None:
 
 
 def show_rows(title: str, header: list[str], rows: list[list[str]]) -> None:
-    """Print a table whose first column is text and whose others are numbers."""
+    """Print a table whose first column is text and whose other columns are numbers."""
     table = Table(title=title, title_justify="left")
     for position, name in enumerate(header):
         table.add_column(name, justify="right" if position else "left", no_wrap=not position)
@@ -37,32 +37,32 @@ def show_rows(title: str, header: list[str], rows: list[list[str]]) -> None:
 
 
 def show_sentence(text: str) -> None:
-    """Print running text, broken at the width of the screen."""
+    """Print text that is wrapped at the width of the terminal."""
     Console().print(text, markup=False, highlight=False)
 
 
 def show_line(text: str) -> None:
-    """Print text as one line, however long."""
+    """Print text as one line, without wrapping."""
     Console().print(" ".join(text.split()), markup=False, highlight=False, soft_wrap=True)
 
 
 def as_gap(gap: float | None) -> str:
-    """A relative gap, or a dash for what has none."""
+    """Format a relative gap, or return a dash for None."""
     return NOTHING if gap is None else f"{gap:.1e}"
 
 
 def as_duration(seconds: float) -> str:
-    """A time in the unit that suits it."""
+    """Format a duration in milliseconds or seconds."""
     return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def as_text(value: Any) -> str:
-    """A value for people: numbers short, nothing as a dash."""
+    """Format a value: numbers with few digits, None as a dash."""
     if value is None:
         return NOTHING
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _plain(text: str) -> str:
-    """Text that rich shows as it is: a name in brackets is not a colour."""
+    """Escape brackets, which rich would interpret as markup."""
     return text.replace("[", r"\[")

@@ -1,4 +1,4 @@
-"""Reading tables, and saying exactly what is wrong with them."""
+"""Functions that read tables and report the position of errors."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from tessella.cli._errors import CommandError, complain
 FloatArray = NDArray[np.float64]
 
 _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
-_SEMICOLON = ";"  # of spreadsheets where numbers have a decimal comma
+_SEMICOLON = ";"  # separator of spreadsheets in which numbers have a decimal comma
 _PARQUET = ".parquet"
 _NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of a file, which are checked when they are asked for.
+    """Columns of a file, which are checked when they are used.
 
     Attributes
     ----------
     path : Path
-        The file.
+        Path of the file.
     columns : dict of str to ChunkedArray
-        Its columns, in order.
+        Columns of the file, in order.
     records : CsvRecords or None
-        Where the rows are in a text file; None for a binary one.
+        Positions of the rows in a text file, or None for a binary file.
     """
 
     path: Path
@@ -44,21 +44,23 @@ class Table:
     records: CsvRecords | None
 
     def require(self, name: str) -> None:
-        """Refuse a column that does not exist, naming those that look like it."""
+        """Raise an error that suggests similar names if a column does not exist."""
         if name in self.columns:
             return
         close = get_close_matches(name, self.columns, n=3, cutoff=0.5)
-        hint = f"did you mean {listed(close)}?" if close else f"it has {listed(self.columns)}"
+        hint = (
+            f"did you mean {listed(close)}?" if close else f"the columns are {listed(self.columns)}"
+        )
         if len(self.columns) == 1 and self.records is not None:
             hint += f"; is the separator {self.records.delimiter!r}?"
         raise CommandError(f"{self.path}: there is no column {name!r}; {hint}")
 
     def matrix(self, names: Sequence[str]) -> FloatArray:
-        """Finite numbers of the named columns, of shape (rows, columns)."""
+        """Return the numbers in the named columns, with shape (rows, columns)."""
         return np.column_stack([self.numbers(name) for name in names])
 
     def numbers(self, name: str) -> FloatArray:
-        """Finite numbers of a column, true and false being 1 and 0."""
+        """Return the numbers in a column, with 1 and 0 for true and false."""
         column = self._present(name)
         kind = column.type
         if _is_text(kind):
@@ -66,25 +68,25 @@ class Table:
         elif _is_number(kind) or pa.types.is_boolean(kind):
             values = column.cast(pa.float64(), safe=False).to_numpy()
         else:
-            self._fail(name, 0, f"{column[0].as_py()!r} is not a number but of type {kind}")
+            self._fail(name, 0, f"{column[0].as_py()!r} is not a number but has type {kind}")
         self._refuse(name, np.isnan(values), "missing value")
         self._refuse(name, np.isinf(values), "infinite value")
         return np.asarray(values, dtype=np.float64)
 
     def labels(self, name: str) -> NDArray[Any]:
-        """Class labels of a column: text, booleans, whole numbers, or other numbers as text."""
+        """Return class labels: text, booleans, whole numbers, or other numbers as text."""
         column = self._present(name)
         if _is_text(column.type):
             return np.array([str(value) for value in column.to_pylist()])
         if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
             return np.asarray(column.to_numpy())
         values = self.numbers(name)
-        # scikit-learn takes fractions for a continuous target, so as labels they become text.
+        # scikit-learn treats fractions as a continuous target, so such labels become text.
         whole = (values == np.round(values)).all()
         return values if whole else np.array([repr(value) for value in values.tolist()])
 
     def is_categorical(self, name: str) -> bool:
-        """Whether a column is text or booleans."""
+        """Return whether a column contains text or booleans."""
         kind = self._decoded(name).type
         return _is_text(kind) or bool(pa.types.is_boolean(kind))
 
@@ -95,11 +97,11 @@ class Table:
         return column
 
     def _present(self, name: str) -> Any:
-        """The column, once no cell of it is missing."""
+        """Return a column after checking that it has no missing values."""
         column = self._decoded(name)
         missing = column.is_null().to_numpy()
         if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-            self._fail(name, 0, "holds bytes that are not UTF-8 text")
+            self._fail(name, 0, "contains bytes that are not UTF-8 text")
         if _is_text(column.type):
             missing = np.array([v is None or not v.strip() for v in column.to_pylist()], dtype=bool)
         self._refuse(name, missing, "missing value")
@@ -127,7 +129,7 @@ class Table:
 
 
 def listed(names: Sequence[str] | dict[str, Any]) -> str:
-    """Some names for a message: the first few, and how many more there are."""
+    """Format names for a message: the first names, and the number of others."""
     shown = [repr(name) for name in list(names)[:_NAMES_SHOWN]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
@@ -139,18 +141,18 @@ def read_table(path: Path) -> Table:
     Parameters
     ----------
     path : Path
-        File with a suffix of ``.csv``, ``.csv.gz``, ``.tsv``, ``.tsv.gz`` or ``.parquet``.
+        Path with the suffix ``.csv``, ``.csv.gz``, ``.tsv``, ``.tsv.gz`` or ``.parquet``.
 
     Returns
     -------
     Table
-        At least one row, and columns with distinct names.
+        Table with at least one row and with distinct column names.
     """
     suffix = _suffix(path)
     if not path.exists():
-        raise CommandError(f"{path}: no such file")
+        raise CommandError(f"{path}: the file does not exist")
     if not path.is_file():
-        raise CommandError(f"{path}: is not a regular file")
+        raise CommandError(f"{path}: this path is not a regular file")
     if not path.stat().st_size:
         raise CommandError(f"{path}: the file is empty")
     if suffix == _PARQUET:
@@ -166,7 +168,7 @@ def _suffix(path: Path) -> str:
     for suffix in known:
         if path.name.lower().endswith(suffix):
             return suffix
-    raise CommandError(f"{path}: unknown kind of file; use one of {', '.join(known)}")
+    raise CommandError(f"{path}: unknown type of file; use one of {', '.join(known)}")
 
 
 def _checked(path: Path, table: Any, records: CsvRecords | None) -> Table:
@@ -176,10 +178,10 @@ def _checked(path: Path, table: Any, records: CsvRecords | None) -> Table:
         raise CommandError(f"{path}: more than one column is called {listed(repeated)}")
     if "" in names:
         raise CommandError(
-            f"{path}: column {names.index('') + 1} has no name; leave it out if it numbers the rows"
+            f"{path}: column {names.index('') + 1} has no name; remove it if it numbers the rows"
         )
     if not table.num_rows:
-        raise CommandError(f"{path}: there are no rows, only a header")
+        raise CommandError(f"{path}: there is a header but no rows")
     return Table(path, dict(zip(names, table.columns, strict=True)), records)
 
 
@@ -187,7 +189,7 @@ def _read_parquet(path: Path) -> Any:
     try:
         table = pa.parquet.ParquetFile(path).read()
     except (pa.ArrowInvalid, OSError) as error:
-        raise CommandError(f"{path}: not a Parquet file, or damaged") from error
+        raise CommandError(f"{path}: the file is not a Parquet file, or it is damaged") from error
     index = [name for name in _pandas_index(table) if name in table.column_names]
     if index:
         complain("note", f"{path}: index columns are left out: {listed(index)}")
@@ -196,7 +198,7 @@ def _read_parquet(path: Path) -> Any:
 
 
 def _pandas_index(table: Any) -> list[str]:
-    """Columns that pandas would take for row labels, not for data."""
+    """Return the columns that pandas treats as an index."""
     metadata = table.schema.pandas_metadata or {}
     return [name for name in metadata.get("index_columns", []) if isinstance(name, str)]
 
@@ -205,8 +207,8 @@ def _read_csv(records: CsvRecords) -> Any:
     path = records.path
     try:
         table = _parse_csv(records, {})
-        names = table.column_names  # decoded here, so that this may fail here
-        # Dates are text here: their columns are refused, or are labels, as they are written.
+        names = table.column_names  # the names are decoded here, which may fail
+        # Dates are read as text, so that they are refused as features and can be labels.
         kinds = zip(names, table.schema.types, strict=True)
         dates = {name: pa.string() for name, kind in kinds if pa.types.is_temporal(kind)}
         table = _parse_csv(records, dates) if dates else table
@@ -216,7 +218,7 @@ def _read_csv(records: CsvRecords) -> Any:
     except pa.ArrowInvalid as error:
         raise CommandError(f"{path}: {_why_invalid(records, str(error))}") from error
     except OSError as error:
-        raise CommandError(f"{path}: cannot be read ({error})") from error
+        raise CommandError(f"{path}: the file cannot be read ({error})") from error
 
 
 def _parse_csv(records: CsvRecords, types: dict[str, Any], decimal_point: str = ".") -> Any:
@@ -230,7 +232,7 @@ def _parse_csv(records: CsvRecords, types: dict[str, Any], decimal_point: str = 
 
 
 def _with_decimal_commas(records: CsvRecords, table: Any) -> Any:
-    """The table, with numbers for those of its text columns that are numbers with a comma."""
+    """Convert text columns that contain numbers with decimal commas to numbers."""
     other = _parse_csv(records, {}, ",")
     for index, name in enumerate(table.column_names):
         column = other.column(index)
@@ -242,15 +244,15 @@ def _with_decimal_commas(records: CsvRecords, table: Any) -> Any:
 def _why_invalid(records: CsvRecords, message: str) -> str:
     ragged = records.first_ragged()
     if ragged is not None:
-        return f"line {ragged.line} has {ragged.found} fields, the header has {ragged.expected}"
+        return f"line {ragged.line} has {ragged.found} fields, but the header has {ragged.expected}"
     if records.is_header_only():
-        return "there are no rows, only a header"
+        return "there is a header but no rows"
     return "the file is empty" if "Empty CSV" in message else message
 
 
 def _is_text(kind: Any) -> bool:
     types = pa.types
-    views = getattr(types, "is_string_view", None)  # of newer versions of pyarrow
+    views = getattr(types, "is_string_view", None)  # exists in newer versions of pyarrow
     return bool(types.is_string(kind) or types.is_large_string(kind) or (views and views(kind)))
 
 

@@ -1,7 +1,7 @@
-"""The data sets of the paper: what they are, where they come from, and how to read them.
+"""The data sets of the paper: descriptions, sources and functions that load them.
 
-No data comes with the package. :func:`load` reads a folder, and fetches what is missing from
-OpenML where a copy is known there.
+The package does not contain any data. The function :func:`load` reads data sets from a folder, and
+downloads missing ones from OpenML if a copy is known there.
 """
 
 from tessella.datasets._dataset import Dataset

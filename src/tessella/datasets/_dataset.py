@@ -1,4 +1,4 @@
-"""Rows of a data set, and its fixed divisions into training and test part."""
+"""Data sets and their fixed divisions into training and test rows."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Dataset:
     Attributes
     ----------
     name : str
-        By which it was loaded.
+        Name by which the data set was loaded.
     task : {"classification", "regression"}
-        What its target asks for.
+        Task that the target belongs to.
     X : ndarray of shape (n_samples, n_features)
-        Features, unscaled, float64.
+        Features, as float64 and without scaling.
     y : ndarray of shape (n_samples,)
-        Classes 0 and 1 as integers, or targets in their own unit.
+        Target: the classes 0 and 1 as integers, or numbers in the original unit.
     feature_names : tuple of str
-        Names of the columns of `X`.
+        Names of the columns of X.
     """
 
     name: str
@@ -38,19 +38,24 @@ class Dataset:
     def split(
         self, seed: int, test_fraction: float = 0.2
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Divide the rows at random, always in the same way for the same seed.
+        """Divide the rows at random into training and test rows.
+
+        The division is always the same for the same seed.
 
         Parameters
         ----------
         seed : int
-            Number of the division.
+            Seed of the division.
         test_fraction : float, default=0.2
-            Part of the rows to test on, between 0 and 1; their number is rounded.
+            Fraction of the rows that are test rows, between 0 and 1. The number of test rows is
+            rounded.
 
         Returns
         -------
-        train, test : ndarray of int
-            Indices of the rows, in ascending order.
+        train : ndarray of int
+            Indices of the training rows, in ascending order.
+        test : ndarray of int
+            Indices of the test rows, in ascending order.
 
         Examples
         --------
@@ -65,9 +70,9 @@ class Dataset:
         held_out = round(test_fraction * rows)
         if not 0 < held_out < rows:
             raise ValueError(
-                f"test_fraction={test_fraction!r} leaves {rows - held_out} of {rows} rows to learn "
-                f"from and {held_out} to test on; both parts need rows."
+                f"test_fraction={test_fraction!r} gives {rows - held_out} training rows and "
+                f"{held_out} test rows of {rows} rows; there must be at least one of each."
             )
-        # RandomState, because its stream is promised never to change: the divisions are fixed.
+        # RandomState guarantees that its stream never changes, so the divisions are fixed.
         order = np.random.RandomState(seed).permutation(rows)
         return np.sort(order[held_out:]), np.sort(order[:held_out])

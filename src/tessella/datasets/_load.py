@@ -1,4 +1,4 @@
-"""Reading a data set from a folder, after fetching it if need be."""
+"""Functions that read data sets from a folder, and download them if necessary."""
 
 from __future__ import annotations
 
@@ -23,22 +23,24 @@ FloatArray = NDArray[np.float64]
 
 
 class DataError(ValueError):
-    """A data set that is not there, or is not what it should be."""
+    """A data set does not exist, or its contents are not as expected."""
 
 
 def data_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
-    """The folder that data sets are read from.
+    """Return the folder from which data sets are read.
 
     Parameters
     ----------
     data_home : path, optional
-        By default what the environment variable ``TESSELLA_DATA`` names, or else
-        ``.cache/tessella/data`` in the home directory.
+        Folder with data sets. By default, it is the folder named by the environment variable
+        ``TESSELLA_DATA``, or ``.cache/tessella/data`` in the home directory if the variable is not
+        set.
 
     Returns
     -------
     Path
-        The folder; a given one exists.
+        Folder from which data sets are read. It exists, unless it is the default folder in the
+        home directory.
     """
     named = data_home if data_home is not None else os.environ.get(VARIABLE) or None
     if named is None:
@@ -47,24 +49,25 @@ def data_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
     if not folder.is_dir():
         origin = "data_home" if data_home is not None else VARIABLE
         raise DataError(
-            f"{origin} names {str(folder)!r}, which is not a folder. Make it, or name the folder "
-            "that holds the data sets."
+            f"{origin} names {str(folder)!r}, which is not a folder. Create it, or name the folder "
+            "that contains the data sets."
         )
     return folder
 
 
 def names_in(data_home: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
-    """Names of the sets that :func:`load` would find in a folder without fetching.
+    """Return the names of the data sets in a folder, which :func:`load` does not have to download.
 
     Parameters
     ----------
     data_home : path, optional
-        As for :func:`data_folder`.
+        Folder with data sets. By default, it is the folder that :func:`data_folder` returns.
 
     Returns
     -------
     tuple of str
-        Those of the registry first, then others that the folder's manifest lists as tables.
+        Names of the data sets of the registry, followed by the names of other tables that are
+        listed in the manifest of the folder.
     """
     folder = data_folder(data_home)
     manifest = _manifest(folder)
@@ -80,32 +83,35 @@ def names_in(data_home: str | os.PathLike[str] | None = None) -> tuple[str, ...]
 def load(
     name: str, data_home: str | os.PathLike[str] | None = None, *, verify: bool = True
 ) -> Dataset:
-    """Read a data set.
+    """Load a data set.
 
-    The folder holds a table ``<name>.csv.gz`` for each set, with a header and the target in the
-    last column (a class is positive or not), and may have a ``MANIFEST.json`` with a list "sets"
-    of entries "name", "file" and "task": sets listed there that the registry does not know are
-    read too. A set that is not in the folder is fetched from OpenML, where a copy is known, and
-    stored there.
+    The folder contains a table ``<name>.csv.gz`` for each data set. A table has a header, and its
+    last column is the target. In a classification, the positive values of the target are one class
+    and all others are the other class. The folder may also contain a file ``MANIFEST.json`` with a
+    list "sets" of entries "name", "file" and "task". Data sets in this list can be loaded even if
+    the registry does not know them. If a data set is not in the folder and a copy on OpenML is
+    known, the copy is downloaded and stored in the folder.
 
     Parameters
     ----------
     name : str
-        One of :func:`names`, or of the folder's own sets.
+        Name of a data set of the registry (see :func:`names`) or of the manifest of the folder.
     data_home : path, optional
-        The folder; by default what ``TESSELLA_DATA`` names, or else a cache in the home directory.
+        Folder with data sets. By default, it is the folder named by the environment variable
+        ``TESSELLA_DATA``, or a cache in the home directory if the variable is not set.
     verify : bool, default=True
-        Compare the rows of a set of the registry with its checksum.
+        Whether the rows of a data set of the registry are compared with its checksum.
 
     Returns
     -------
     Dataset
-        Features as float64; classes as 0 and 1, targets of a regression in their own unit.
+        Features as float64, and the target: the classes 0 and 1, or numbers in the original unit.
 
     Raises
     ------
     DataError
-        When the set is unknown, not there and not to be had, or not what it should be.
+        If the data set is unknown, is not in the folder and cannot be downloaded, or does not have
+        the expected contents.
 
     Examples
     --------
@@ -138,8 +144,8 @@ def _manifest(folder: Path) -> dict[str, dict[str, Any]]:
         return {}
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(
-            f'{path} is not a manifest: it needs a list "sets" of entries with "name", "file" and '
-            f'"task" ({error}).'
+            f'{path} is not a manifest: it must contain a list "sets" of entries with "name", '
+            f'"file" and "task" ({error}).'
         ) from error
 
 
@@ -156,10 +162,11 @@ def _fetched(info: DatasetInfo, folder: Path) -> Path:
     missing = f"There is no {info.file_stem}.csv.gz in {folder}"
     if info.openml is None:
         raise DataError(
-            f"{missing}, and no copy of {info.name!r} on OpenML is known. Get it from its source "
-            f"({info.source}) and put it there, or name another folder by data_home or {VARIABLE}."
+            f"{missing}, and no copy of {info.name!r} on OpenML is known. Download it from its "
+            f"source ({info.source}) and save it in this folder, or name another folder with "
+            f"data_home or {VARIABLE}."
         )
-    from tessella.datasets._openml import fetch  # the network is needed for nothing else
+    from tessella.datasets._openml import fetch  # the only module that uses the network
 
     return fetch(info.openml, info, folder)
 
@@ -174,15 +181,17 @@ def _read(path: Path) -> tuple[list[str], FloatArray]:
         raise DataError(f"{path} is not a table of numbers with a header: {error}") from error
     if table.size == 0 or table.shape[1] != len(columns):
         width = table.shape[1] if table.size else 0
-        raise DataError(f"{path}: the header has {len(columns)} columns, the rows have {width}.")
+        raise DataError(
+            f"{path}: the header has {len(columns)} columns, but the rows have {width}."
+        )
     return columns, table
 
 
-# ------------------------------------------------------------------------------------- meaning
+# ------------------------------------------------------------------------------------ contents
 
 
 def checksum(table: FloatArray) -> str:
-    """SHA-256 of the rows as little-endian float64, sorted."""
+    """Return the SHA-256 of the sorted rows as little-endian float64."""
     rows = table[np.lexsort(table.T[::-1])]
     return hashlib.sha256(np.ascontiguousarray(rows, dtype="<f8").tobytes()).hexdigest()
 
@@ -192,14 +201,14 @@ def _check(info: DatasetInfo, table: FloatArray, path: Path) -> None:
         return
     rows, width = table.shape
     raise DataError(
-        f"{path} has {rows} rows of {width} columns and is not the {info.name!r} that is known "
-        f"({info.shape[0]} rows): the checksum of its rows differs. Replace the file, or use "
-        "verify=False to take it as it is."
+        f"{path} has {rows} rows of {width} columns and is not the expected data set "
+        f"{info.name!r} ({info.shape[0]} rows): the checksum of its rows differs. Replace the "
+        "file, or use verify=False to load it anyway."
     )
 
 
 def _arranged(info: DatasetInfo, columns: list[str], table: FloatArray, path: Path) -> Dataset:
-    """Features and target of a set of the registry."""
+    """Return the features and the target of a data set of the registry."""
     absent = {info.target, *info.left_out} - set(columns)
     if absent:
         raise DataError(f"{path} has no column {min(absent)!r}.")
@@ -214,22 +223,22 @@ def _arranged(info: DatasetInfo, columns: list[str], table: FloatArray, path: Pa
 def _years(info: DatasetInfo, rows: int, path: Path) -> FloatArray:
     if rows != sum(info.years):
         raise DataError(
-            f"{path} has {rows} rows: the year of each is known for {sum(info.years)} only."
+            f"{path} has {rows} rows, but the years are known for {sum(info.years)} rows only."
         )
     return np.repeat(_FIRST_YEAR + np.arange(len(info.years)), info.years)
 
 
 def _load_own(name: str, folder: Path, manifest: dict[str, dict[str, Any]]) -> Dataset:
-    """A set that only the folder's manifest knows."""
+    """Load a data set that is listed in the manifest of the folder only."""
     if name not in manifest:
         hint = suggestion(name, {**REGISTRY, **manifest})
-        raise DataError(f"{name!r} is neither known nor in {folder / _MANIFEST}.{hint}")
+        raise DataError(f"{name!r} is neither in the registry nor in {folder / _MANIFEST}.{hint}")
     entry = manifest[name]
     if not _is_table(entry):
         raise DataError(f"{name!r} is not a table of features and a target: {entry.get('file')}.")
     path = folder / entry["file"]
     if not path.exists():
-        raise DataError(f"{path} is in the manifest of its folder, and is not there.")
+        raise DataError(f"{path} is listed in the manifest of its folder but does not exist.")
     columns, table = _read(path)
     task = REGRESSION if str(entry.get("task")).startswith(REGRESSION) else CLASSIFICATION
     return _dataset(name, task, table[:, :-1], table[:, -1], columns[:-1], 0.0)

@@ -1,4 +1,4 @@
-"""A small client of OpenML: description, file, and the table made of it."""
+"""Client of OpenML that downloads a data set and converts it to a table."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from tessella.datasets._registry import DatasetInfo, OpenMLCopy
 
 SERVER_VARIABLE = "TESSELLA_OPENML"
 _SERVER = "https://www.openml.org"
-_SECONDS = 60.0  # without an answer
+_SECONDS = 60.0  # longest time to wait for an answer
 
 FloatArray = NDArray[np.float64]
 
 
 def fetch(copy: OpenMLCopy, info: DatasetInfo, folder: Path) -> Path:
-    """Store a copy of a data set in the folder, once it has been checked.
+    """Download a copy of a data set, verify it and store it in the folder.
 
     Parameters
     ----------
     copy : OpenMLCopy
-        Where it is, and how its columns are to be read.
+        Identifier of the copy, and the meaning of its columns.
     info : DatasetInfo
-        What it has to be.
+        Description of the expected data set.
     folder : Path
-        Where ``<name>.csv.gz`` is put; made if need be.
+        Folder in which ``<name>.csv.gz`` is stored. It is created if necessary.
 
     Returns
     -------
     Path
-        The new file. Nothing is written unless the checksum of the rows is right.
+        Path of the new file. Nothing is written unless the checksum of the rows is correct.
     """
     server = os.environ.get(SERVER_VARIABLE) or _SERVER
     address = f"{server.rstrip('/')}/api/v1/json/data/{copy.data_id}"
@@ -52,9 +52,9 @@ def fetch(copy: OpenMLCopy, info: DatasetInfo, folder: Path) -> Path:
     if checksum(table) != info.checksum:
         raise DataError(
             f"OpenML's data set {copy.data_id} ({description.get('name')}, {table.shape[0]} rows, "
-            f"{table.shape[1] - 1} features) is not the {info.name!r} that is known "
+            f"{table.shape[1] - 1} features) is not the expected data set {info.name!r} "
             f"({info.shape[0]} rows, {info.shape[1]} features): the checksum of its rows differs. "
-            f"Nothing was stored. Get the set from its source: {info.source}."
+            f"Nothing was stored. Download the data set from its source: {info.source}."
         )
     return _store(folder, info, names, table)
 
@@ -69,9 +69,9 @@ def _get(address: str, info: DatasetInfo) -> bytes:
     except (urllib.error.URLError, OSError, ValueError) as error:
         why = f"{getattr(error, 'reason', None) or error}"
     raise DataError(
-        f"{info.name!r} is not in the data folder and could not be fetched from {address}: {why}. "
-        f"Without a network, put {info.file_stem}.csv.gz into the folder yourself (the variable "
-        f"TESSELLA_DATA names it); its source is {info.source}."
+        f"{info.name!r} is not in the data folder and could not be downloaded from {address}: "
+        f"{why}. Without a network, save {info.file_stem}.csv.gz in the folder yourself (the "
+        f"environment variable TESSELLA_DATA names the folder). The source is {info.source}."
     )
 
 
@@ -80,7 +80,7 @@ def _description(content: bytes, address: str) -> dict[str, Any]:
         description: dict[str, Any] = json.loads(content)["data_set_description"]
         description["url"]
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{address} did not give the description of a data set.") from error
+        raise DataError(f"{address} did not return the description of a data set.") from error
     return description
 
 
@@ -90,12 +90,12 @@ def _check_file(content: bytes, description: dict[str, Any], info: DatasetInfo) 
     if expected and found != expected:
         raise DataError(
             f"The file of {info.name!r} from {description['url']} is damaged: its MD5 checksum is "
-            f"{found}, OpenML names {expected}. Try again."
+            f"{found}, but OpenML states {expected}. Try again."
         )
 
 
 def _table(content: bytes, copy: OpenMLCopy, info: DatasetInfo) -> tuple[list[str], FloatArray]:
-    """Features and target as numbers; rows with missing values are left out."""
+    """Return the features and the target as numbers, without rows with missing values."""
     from scipy.io import arff
 
     try:
@@ -105,7 +105,8 @@ def _table(content: bytes, copy: OpenMLCopy, info: DatasetInfo) -> tuple[list[st
     names = list(meta.names())
     if copy.target not in names:
         raise DataError(
-            f"OpenML's file of {info.name!r} has no column {copy.target!r}, but {', '.join(names)}."
+            f"OpenML's file of {info.name!r} has no column {copy.target!r}. Its columns are "
+            f"{', '.join(names)}."
         )
     features = [name for name in names if name != copy.target]
     columns = [_numbers(rows[name], copy.codes.get(name, {}), name) for name in features]
@@ -130,7 +131,7 @@ def _numbers(values: Any, codes: Any, name: str) -> FloatArray:
             [codes[t] if t in codes else np.nan if t == "?" else float(t) for t in texts]
         )
     except ValueError as error:
-        raise DataError(f"Column {name!r} of OpenML's file holds text: {error}.") from error
+        raise DataError(f"Column {name!r} of OpenML's file contains text: {error}.") from error
 
 
 def _text(value: Any) -> str:
@@ -150,7 +151,7 @@ def _store(folder: Path, info: DatasetInfo, names: list[str], table: FloatArray)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise DataError(
-            f"{info.name!r} was fetched and cannot be stored in {folder}: {error.strerror}. Name a "
-            "folder that can be written to by data_home or TESSELLA_DATA."
+            f"{info.name!r} was downloaded but cannot be stored in {folder}: {error.strerror}. "
+            "Name a writable folder with data_home or TESSELLA_DATA."
         ) from error
     return target

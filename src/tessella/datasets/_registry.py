@@ -1,4 +1,4 @@
-"""What is known of the data sets."""
+"""Descriptions of the data sets."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from tessella.datasets._dataset import CLASSIFICATION, REGRESSION, TASKS
 _UCI = "UCI Machine Learning Repository"
 _LIBSVM = "LIBSVM data sets"
 _STATLIB = "StatLib"
-_UCI_LICENCE = "CC BY 4.0 by the general terms of UCI; no licence of its own stated"
+_UCI_LICENCE = "CC BY 4.0 by the general terms of UCI; the data set states no licence of its own"
 _NO_LICENCE = "none stated"
 _TARGET = "target"
 
 
 @dataclass(frozen=True)
 class OpenMLCopy:
-    """A copy on OpenML, and how its columns become ours.
+    """Copy of a data set on OpenML, and the meaning of its columns.
 
     Attributes
     ----------
     data_id : int
-        Identifier of the data set at openml.org.
+        Identifier of the data set on openml.org.
     evidence : str
-        How far the identifier is known to be the right one. Nothing here could be tried against
-        the real server; what comes back is checked by its checksum.
+        Evidence that the identifier is correct. The identifiers have not been tried with the
+        server, but every download is verified by a checksum.
     target : str
-        Column of the target.
+        Name of the column with the target.
     positive : tuple of str
-        Labels of the class +1; empty for targets that are numbers.
+        Labels that belong to the class +1. It is empty if the target is numeric.
     codes : mapping
-        Numbers for the categories of a column, by the name of the column.
+        Numbers that replace the categories of a column, by the name of the column.
     """
 
     data_id: int
@@ -44,41 +44,45 @@ class OpenMLCopy:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known of a data set.
+    """Description of a data set.
 
     Attributes
     ----------
     name : str
-        By which it is loaded.
+        Name by which the data set is loaded.
     title : str
-        Its name in the paper.
+        Name of the data set in the paper.
     task : {"classification", "regression"}
-        What its target asks for.
+        Task that the target belongs to.
     shape : tuple of int
-        Rows and features.
-    source, licence, citation : str
-        Where it comes from, under which terms, and what to cite.
+        Number of rows and number of features.
+    source : str
+        Source of the data set.
+    licence : str
+        Licence of the data set.
+    citation : str
+        Publication to cite.
     target_rule : str
-        How the target is made of the columns of the file.
+        Definition of the target in terms of the columns of the file.
     checksum : str
-        SHA-256 of the rows of the file, features and then target, as little-endian float64, sorted:
-        the same for any order of the rows and any way to write the numbers.
+        SHA-256 of the sorted rows of the file (features followed by the target) as little-endian
+        float64. It depends neither on the order of the rows nor on the notation of the numbers.
     target : str
-        Column of the target.
+        Name of the column with the target.
     threshold : float
-        Class 1 is a value of the target column of at least this much, in a classification.
+        In a classification, the smallest value of the target column that belongs to class 1.
     file : str
-        Name of its file without ``.csv.gz``, where several data sets share one.
+        Name of the file without ``.csv.gz``, if several data sets share a file.
     left_out : tuple of str
-        Columns that are not features.
+        Names of columns that are not features.
     years : tuple of int
-        Rows of each year in turn, where the year is a feature that the file leaves out.
+        Number of rows for each year, in order, if the year is a feature that is not in the file.
     paper_unit : float
-        The paper's errors are in squares of this unit of the target.
+        Unit of the target in the paper. The errors in the paper are squares of this unit.
     note : str
-        What one ought to know before using it.
+        Remarks on the data set.
     openml : OpenMLCopy or None
-        A copy on OpenML, if one is known.
+        Copy on OpenML, or None if no copy is known.
     """
 
     name: str
@@ -105,9 +109,9 @@ class DatasetInfo:
         return self.file or self.name
 
 
-_PAGE = "named with this identifier and these rows in public pages"
-_PMLB = "PMLB, whose numbers are OpenML's, names it so"
-_FROM_LISTS = "from published lists of identifiers, without the name beside it"
+_PAGE = "public pages name the data set with this identifier and this number of rows"
+_PMLB = "PMLB, which uses the identifiers of OpenML, names it with this identifier"
+_FROM_LISTS = "published lists contain the identifier, but without the name of the data set"
 
 _TURBINE_YEARS = (7411, 7628, 7152, 7158, 7384)  # 2011 to 2015
 
@@ -123,8 +127,8 @@ _ALL = (
         "benchmark, Pattern Recognition Letters 73",
         target_rule="selector 2 is class 1",
         checksum="579e055e167ae76fe8b7c65dd8e6a96352aa00887df45f9f1728e710ffa32dc2",
-        note="The label is a known misuse: the selector divides the rows into a training and a "
-        "test part and is no diagnosis. Of use for times, not for accuracies.",
+        note="The label is widely misused: the selector divides the rows into training and test "
+        "rows and is not a diagnosis. Use the data set to measure times, not accuracies.",
         openml=OpenMLCopy(8, _PAGE, "selector", ("2",)),
     ),
     DatasetInfo(
@@ -135,7 +139,7 @@ _ALL = (
         source=f"{_UCI}, Breast Cancer Wisconsin (Original)",
         licence=_UCI_LICENCE,
         citation="Mangasarian and Wolberg (1990), Cancer diagnosis via linear programming",
-        target_rule="malignant (4) is class 1; the 16 rows with a missing value are left out",
+        target_rule="malignant (4) is class 1; the 16 rows with a missing value are removed",
         checksum="f710bc0493f69b4d4bfd73ebe649643fde74087654a54ca809ea3cb66625aabc",
         openml=OpenMLCopy(15, _PAGE, "Class", ("malignant",)),
     ),
@@ -161,7 +165,7 @@ _ALL = (
         citation="no publication",
         target_rule="diabetes is class 1",
         checksum="2f0b33112fac08f0df7294b7debcd4079dc53d6a96cd6696807bbaf6be40c9b7",
-        note="Zeros in five columns are missing values, kept as zeros as is the custom.",
+        note="Zeros in five columns are missing values. As usual, they are kept as zeros.",
         openml=OpenMLCopy(37, _PAGE, "class", ("tested_positive",)),
     ),
     DatasetInfo(
@@ -174,12 +178,12 @@ _ALL = (
         citation="no publication",
         target_rule="hill is class 1",
         checksum="724bc683ed1ca6b0b74bfcca2b12d685f98acf9eb13ed7452dd4d8e2e3bc479d",
-        note="The paper does not say which version, with noise or without; 1,212 rows are both "
-        "files of either. Each row has a scale of its own.",
+        note="The paper does not say whether it uses the version with or without noise; both "
+        "versions have 1,212 rows in two files. Each row has a scale of its own.",
         openml=OpenMLCopy(
             1479,
-            "named with this identifier in public pages; whether it has noise is not known, the "
-            "checksum tells",
+            "public pages name the data set with this identifier; whether it contains noise is "
+            "not known, but the checksum would detect it",
             "Class",
             ("1",),
         ),
@@ -195,7 +199,7 @@ _ALL = (
         "for fraud classification; (2020), Clustering and labeling auction fraud data",
         target_rule="Class 1, shill bidding, is class 1",
         checksum="86b711c5491506499ae2ada2627188d46cd4d11808061eb3cd846a77a6f71ee2",
-        note="Identifiers of record, auction and bidder are no features.",
+        note="The identifiers of record, auction and bidder are not features.",
     ),
     DatasetInfo(
         name="abalone",
@@ -208,7 +212,7 @@ _ALL = (
         target_rule="at least 9 rings, mature, is class 1",
         threshold=9.0,
         checksum="49f883be483a8e271587dbbe61db0a82fb10c203fec3d926cfbcdb4a05a58f6c",
-        note="Sex is one column: M 1, F 2, I 3.",
+        note="Sex is encoded in one column: M is 1, F is 2, I is 3.",
         openml=OpenMLCopy(
             183,
             _PAGE,
@@ -227,7 +231,7 @@ _ALL = (
         "sequence, Expert Systems with Applications 36",
         target_rule="blood given in March 2007 is class 1",
         checksum="7822dee74302094fab0ecaaa2305fac68e5c3e119c7d10a453800ab9f7ede262",
-        note="Two features are multiples of each other; equal rows differ in their label.",
+        note="Two features are multiples of each other, and some equal rows have different labels.",
         openml=OpenMLCopy(1464, _PAGE, "Class", ("2",)),
     ),
     DatasetInfo(
@@ -240,7 +244,7 @@ _ALL = (
         citation="no publication",
         target_rule="bad (2) is class 1",
         checksum="6a8cbb4bc0ac3c99fcd1e352a41f4386faa5c5701b52e49287847844a3337136",
-        note="OpenML's credit-g (31) has the twenty original columns: another data set.",
+        note="The data set credit-g (31) on OpenML has the twenty original columns and differs.",
     ),
     DatasetInfo(
         name="fourclass",
@@ -267,9 +271,10 @@ _ALL = (
         target="TEY",
         years=_TURBINE_YEARS,
         checksum="4d948aacaf04219a90537f59cc8b5f1a2ff1487c7b7de64c31601669b13f0922",
-        note="The paper names no target. This one has its n = 11 features, and its errors: on one "
-        "division XGBoost has 0.31 and a random forest 0.37 (the paper: 0.33 and 0.38), against "
-        "0.8 to 1.0 for CO and 11 to 17 for NOX, with or without the year and the other emission.",
+        note="The paper does not name the target. With this target there are n = 11 features as "
+        "in the paper, and the errors agree: on one division, XGBoost has an error of 0.31 and a "
+        "random forest of 0.37 (0.33 and 0.38 in the paper). With CO as the target the errors are "
+        "0.8 to 1.0, and with NOX 11 to 17, with or without the year and the other emission.",
     ),
     DatasetInfo(
         name="gas_turbine_nox",
@@ -279,12 +284,12 @@ _ALL = (
         source=_UCI,
         licence=_UCI_LICENCE,
         citation="Kaya, Tüfekci and Uzun (2019), Predicting CO and NOx emissions from gas turbines",
-        target_rule="NOX (mg/m³) from the nine sensors; CO, the other emission, is no feature",
+        target_rule="NOX (mg/m³) from the nine sensors; CO, the other emission, is not a feature",
         target="NOX",
         file="gas_turbine",
         left_out=("CO",),
         checksum="4d948aacaf04219a90537f59cc8b5f1a2ff1487c7b7de64c31601669b13f0922",
-        note="Not in the paper: the task that the data were collected for.",
+        note="This data set is not in the paper. It is the task for which the data were collected.",
     ),
     DatasetInfo(
         name="airfoil",
@@ -322,8 +327,9 @@ _ALL = (
         target_rule="median house value (US dollars)",
         paper_unit=485_002.0,
         checksum="b62f243fc9b4ab9e32619f4c4611ba6d60575c544bd04a7134988ffb2148447a",
-        note="The paper's errors (0.009 to 0.012) are those of a target scaled to [0, 1]: the unit "
-        "is its range, 485,002 dollars. Division by the cap, 500,001, would give 6 % less.",
+        note="The errors in the paper (0.009 to 0.012) belong to a target scaled to [0, 1], so the "
+        "unit is the range of the target, 485,002 dollars. With the cap of 500,001 dollars as the "
+        "unit, the errors would be 6 % smaller.",
         openml=OpenMLCopy(537, _PAGE, "median_house_value"),
     ),
     DatasetInfo(
@@ -336,8 +342,8 @@ _ALL = (
         citation="Pace and Barry (1997), Quick computation of spatial autoregressive estimators",
         target_rule="logarithm of the votes per inhabitant",
         checksum="a12775a9a69b519fe0b8ffa31bab9e6c90a183e22481a4920a22c1a7c6ea5b20",
-        note="The paper prints n = 12 and m = 6,550, the shape of cpusmall, beside errors of 0.013 "
-        "to 0.019, which are those of this set; its reference is to this set too.",
+        note="The paper states n = 12 and m = 6,550, which is the shape of cpusmall. Its errors of "
+        "0.013 to 0.019 and its reference, however, belong to this data set.",
         openml=OpenMLCopy(507, _PAGE, "ln_votes_pop"),
     ),
     DatasetInfo(
@@ -348,9 +354,9 @@ _ALL = (
         source=f"{_LIBSVM}, cpusmall; from DELVE, comp-activ",
         licence=_NO_LICENCE,
         citation="no publication",
-        target_rule="share of the time in user mode (%)",
+        target_rule="percentage of time in user mode",
         checksum="62b8c9fbe231e1f25e7db4053d5b08e88ca92810f316ff0d10aa66b45c6f7a61",
-        note='Not named by the paper, which prints its shape in the row "Space": shown beside it.',
+        note='The paper does not name this data set, but states its shape in the row "Space".',
         openml=OpenMLCopy(227, _PMLB, "usr"),
     ),
     DatasetInfo(
@@ -363,8 +369,8 @@ _ALL = (
         citation="Harrison and Rubinfeld (1978), Hedonic prices and the demand for clean air",
         target_rule="median value of homes (1,000 US dollars)",
         checksum="fd87e47646e384f7ff6c76ebe85c988b5690f797e804708235d3fecdfcb9ceb9",
-        note="One column is made of the share of Black inhabitants on an assumption that has been "
-        "rejected since; UCI and scikit-learn withdrew the set.",
+        note="One column is computed from the share of Black inhabitants, based on an assumption "
+        "that has been rejected since. UCI and scikit-learn have withdrawn the data set.",
         openml=OpenMLCopy(531, _PAGE, "MEDV"),
     ),
 )
@@ -373,17 +379,17 @@ REGISTRY: Mapping[str, DatasetInfo] = {info.name: info for info in _ALL}
 
 
 def names(task: str | None = None) -> tuple[str, ...]:
-    """Names of the data sets that are known.
+    """Return the names of the data sets of the registry.
 
     Parameters
     ----------
     task : {"classification", "regression"}, optional
-        Only those of one task.
+        Task of the data sets to return. By default, the data sets of both tasks are returned.
 
     Returns
     -------
     tuple of str
-        The paper's sixteen, `cpusmall` and `gas_turbine_nox`.
+        Names of the sixteen data sets of the paper, and of `cpusmall` and `gas_turbine_nox`.
 
     Examples
     --------
@@ -397,17 +403,17 @@ def names(task: str | None = None) -> tuple[str, ...]:
 
 
 def describe(name: str) -> DatasetInfo:
-    """What is known of a data set.
+    """Return the description of a data set.
 
     Parameters
     ----------
     name : str
-        One of :func:`names`.
+        Name of a data set of the registry (see :func:`names`).
 
     Returns
     -------
     DatasetInfo
-        Source, licence, target rule and the rest.
+        Source, licence, definition of the target and further information.
 
     Examples
     --------
@@ -421,8 +427,8 @@ def describe(name: str) -> DatasetInfo:
 
 
 def suggestion(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
-    """A sentence with the names that look like a wrong one, or all of them."""
+    """Return a sentence with names that are similar to an unknown name, or with all names."""
     near = difflib.get_close_matches(name.lower().replace("-", "_"), list(known), n=3, cutoff=0.5)
     if near:
         return f" Did you mean {' or '.join(map(repr, near))}?"
-    return f" Known: {', '.join(known)}."
+    return f" The known data sets are {', '.join(known)}."

@@ -1,4 +1,4 @@
-"""Explicit features of a learned kernel, so that a linear model on them is a kernel machine."""
+"""Explicit features of a learned kernel, with which a linear model is a kernel machine."""
 
 from tessella.features._kernel_features import KernelFeatures
 

@@ -1,4 +1,4 @@
-"""The transformer from rows to Nyström features."""
+"""Transformer that computes Nyström features."""
 
 from __future__ import annotations
 
@@ -26,84 +26,93 @@ from tessella.kernels import LearnedKernel, TessellatedKernels, UnitBox
 
 FloatArray = NDArray[np.float64]
 
-_TILE_BYTES = 32 * 2**20  # of the kernel between some rows and all landmarks
+_TILE_BYTES = 32 * 2**20  # size of a tile of the kernel matrix between rows and landmarks
 
 
 class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nyström features of a learned kernel.
 
-    Gives every row a vector φ(x) with ``φ(x) @ φ(y)`` close to k(x, y), by projecting the kernel
-    on `n_components` landmarks. A linear model on these features is a kernel machine with that
-    kernel, at a cost that grows with the number of rows and not with its square: learn the kernel
-    on some thousands of rows, then train on millions.
+    The transformer maps every row x to a vector φ(x) such that ``φ(x) @ φ(y)`` approximates
+    k(x, y). To do so, it projects the kernel onto `n_components` landmarks. A linear model on these
+    features is a kernel machine with the learned kernel, and its cost grows linearly with the
+    number of rows. In this way the kernel can be learned on some thousands of rows and then be
+    used to train on millions of rows.
 
     Parameters
     ----------
     kernel : LearnedKernel or estimator, default=None
-        Where the kernel comes from.
+        Kernel of the features, or estimator that provides it.
 
-        - A :class:`~tessella.LearnedKernel`, the ``kernel_`` of a fitted estimator: that one.
-        - A fitted estimator: its ``kernel_``. Note that :func:`sklearn.base.clone`, and with it
-          every search and cross-validation, takes the fit away from an estimator; give the
-          ``kernel_`` there.
-        - An estimator that is not fitted, such as ``LearnedKernelSVR(C=1)``: a copy of it is
-          fitted on at most `n_learn` rows.
-        - None: as with ``LearnedKernelSVC()`` for a target of classes, ``LearnedKernelSVR()`` for
-          a continuous one. Whole numbers are classes; give a ``LearnedKernelSVR()`` to say that
-          they are not. Without a target there is nothing to learn from, and the kernel is the
-          middle of the tessellated family, P = I on the box of the training data.
+        - A :class:`~tessella.LearnedKernel`, such as the ``kernel_`` of a fitted estimator, is used
+          as it is.
+        - A fitted estimator provides its ``kernel_``. Note that :func:`sklearn.base.clone`, which
+          every search and every cross-validation calls, returns an estimator that is not fitted.
+          In these cases, pass the ``kernel_`` instead of the estimator.
+        - Of an estimator that is not fitted, such as ``LearnedKernelSVR(C=1)``, a copy is fitted
+          on at most `n_learn` rows.
+        - None learns the kernel with ``LearnedKernelSVC()`` if the target contains classes, and
+          with ``LearnedKernelSVR()`` if it is continuous. Whole numbers are classes; to treat them
+          as a continuous target, pass ``LearnedKernelSVR()``. Without a target, the kernel is the
+          centre of the tessellated family, P = I on the box of the training data.
     n_components : int, default=100
-        Number of landmarks, fewer where there are not as many distinct rows. The number of
-        features is the numerical rank of the kernel on them, which can be smaller.
+        Number of landmarks. If there are fewer distinct rows, all of them are landmarks. The
+        number of features is the numerical rank of the kernel matrix of the landmarks, which can
+        be smaller than the number of landmarks.
     landmarks : {"leverage", "k-means", "random"}, default="leverage"
-        How they are found, among at most 20,000 distinct rows (10 per landmark if that is more),
-        drawn at random from those given.
+        Method that chooses the landmarks. It considers at most 20,000 distinct rows, or 10 rows
+        per landmark if that is more, which are drawn at random.
 
-        - "leverage": rows drawn with probabilities proportional to their approximate ridge
-          leverage scores. Those come in two rounds, from a uniform sample of two rows per landmark
-          and then from as many rows drawn by the scores of the first round, with the ridge that
-          makes the effective dimension a quarter of `n_components`.
-        - "k-means": centres of clusters of the scaled rows. Good for few landmarks on data in
-          clusters; on other data centres keep away from the edges, where the kernel has to be
-          known too.
-        - "random": rows drawn uniformly, the quickest.
+        - "leverage" draws rows with probabilities proportional to their approximate ridge leverage
+          scores. The scores are computed in two rounds: from a uniform sample of two rows per
+          landmark, and then from a sample of the same size that is drawn by the scores of the first
+          round. The ridge is chosen such that the effective dimension is a quarter of
+          `n_components`.
+        - "k-means" uses the centres of clusters of the scaled rows. It is suitable for a small
+          number of landmarks on clustered data. On other data, the centres are far from the
+          boundary of the data, where the approximation is then worse.
+        - "random" draws rows uniformly. It is the fastest method.
     n_learn : int, default=1000
-        Rows, drawn at random, that an estimator is fitted on.
+        Largest number of rows on which an estimator is fitted to learn the kernel. The rows are
+        drawn at random.
     random_state : int, RandomState or None, default=None
-        Seed of every draw.
+        Seed for drawing rows and landmarks.
     n_jobs : int, default=None
-        Threads; None for all the process may use.
+        Number of threads. None means all cores that the process may use.
 
     Attributes
     ----------
     kernel_ : LearnedKernel
-        The kernel of the features.
+        Kernel that the features approximate.
     components_ : ndarray of shape (n_landmarks, n_features_in_)
-        The landmarks, in the units of the data.
+        Landmarks, in the units of the data.
     normalization_ : ndarray of shape (n_landmarks, n_features_out)
-        ``kernel_(X, components_) @ normalization_`` are the features.
+        Matrix that maps kernel values to features: the features of X are
+        ``kernel_(X, components_) @ normalization_``.
     eigenvalues_ : ndarray of shape (n_features_out,)
-        Of the kernel on the landmarks, in decreasing order, one per feature.
+        Eigenvalues of the kernel matrix of the landmarks, in decreasing order, one for each
+        feature.
     n_features_in_ : int
-        Number of columns of the data.
+        Number of columns of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, when the data had any.
+        Names of the columns of the training data. Defined only if the columns have names.
 
     See Also
     --------
-    tessella.gaussian_process.LearnedGPKernel : The kernel itself, for scikit-learn.
+    tessella.gaussian_process.LearnedGPKernel : Use a learned kernel in Gaussian processes.
 
     Notes
     -----
-    With L the landmarks and ``K_LL = V diag(λ) Vᵀ``, the features are ``k(x, L) V diag(λ)^-½``
-    over the eigenvalues above rounding, ``λ > n_landmarks · 2⁻⁵² · max λ``: dividing by smaller
-    ones would only amplify noise. ``φ(X) φ(X)ᵀ`` is then the Nyström approximation
-    ``K_XL K_LL⁺ K_LX``. It never exceeds K (the difference is positive semidefinite), does not
-    become worse when landmarks are added, and equals K on the landmarks.
+    Let L be the landmarks and ``K_LL = V diag(λ) Vᵀ`` the eigenvalue decomposition of their kernel
+    matrix. The features are ``k(x, L) V diag(λ)^-½``, restricted to the eigenvalues above the
+    rounding level, ``λ > n_landmarks · 2⁻⁵² · max λ``, because smaller ones would only amplify
+    noise. The matrix ``φ(X) φ(X)ᵀ`` is then the Nyström approximation ``K_XL K_LL⁺ K_LX``. The
+    difference between K and this approximation is positive semidefinite, it does not grow when
+    landmarks are added, and it is zero on the landmarks.
 
-    `fit` costs O(n_components³) beside the landmarks, `transform` O(n_components) kernel values
-    and n_components · n_features_out multiplications per row. Rows are taken in tiles, so that
-    beyond the features themselves it needs 32 MB whatever their number.
+    The cost of `fit` is O(n_components³), in addition to the choice of the landmarks. The cost of
+    `transform` is O(n_components) kernel values and n_components · n_features_out multiplications
+    per row. Rows are processed in tiles, so that `transform` needs 32 MB in addition to the
+    features, whatever the number of rows.
 
     References
     ----------
@@ -145,14 +154,14 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the kernel if need be, and choose the landmarks.
+        """Learn the kernel if necessary, and choose the landmarks.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Training data, dense and finite.
         y : array-like of shape (n_samples,), optional
-            Target. Not looked at when the kernel is given.
+            Target from which the kernel is learned. It is ignored if the kernel is given.
 
         Returns
         -------
@@ -177,7 +186,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Features of each row.
+        """Compute the features of each row.
 
         Parameters
         ----------
@@ -187,6 +196,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Returns
         -------
         ndarray of shape (n_samples, n_features_out)
+            Features of the rows.
         """
         check_is_fitted(self, "normalization_")
         X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
@@ -201,14 +211,14 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     @property
     def _n_features_out(self) -> int:
-        """For ``get_feature_names_out``."""
+        """Number of features, which ``get_feature_names_out`` needs."""
         return int(self.normalization_.shape[1])
 
     def _check_params(self) -> None:
         for name in ("n_components", "n_learn"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name}={value!r} must be a whole number >= 1.")
+                raise ValueError(f"{name}={value!r} must be an integer >= 1.")
         if self.landmarks not in LANDMARKS:
             raise ValueError(f"landmarks={self.landmarks!r} is unknown; use one of {LANDMARKS}.")
 
@@ -220,13 +230,13 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             kernel = _unlearned(X) if y is None and self.kernel is None else self._learn(X, y, rng)
         if kernel.n_features_in != X.shape[1]:
             raise ValueError(
-                f"The kernel was learned on {kernel.n_features_in} features, and X has "
+                f"The kernel was learned on {kernel.n_features_in} features, but X has "
                 f"{X.shape[1]}."
             )
         return kernel
 
     def _given_kernel(self) -> LearnedKernel | None:
-        """The kernel that the parameter holds, if it holds one."""
+        """Return the kernel that the parameter `kernel` provides, or None."""
         if isinstance(self.kernel, LearnedKernel):
             return self.kernel
         if self.kernel is not None and not hasattr(self.kernel, "fit"):
@@ -240,9 +250,10 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _learn(self, X: FloatArray, y: Any, rng: np.random.RandomState) -> LearnedKernel:
         if y is None:
             raise NotFittedError(
-                f"The {type(self.kernel).__name__} given as kernel is not fitted, and without y it "
-                "cannot be. Pass y, or the kernel_ of a fitted estimator (copying a transformer, "
-                "as every search does, takes the fit away from an estimator in it)."
+                f"The {type(self.kernel).__name__} given as kernel is not fitted, and it cannot be "
+                "fitted without y. Pass y, or pass the kernel_ of a fitted estimator. (Cloning a "
+                "transformer, as every search does, also clones the estimator in it, and the clone "
+                "is not fitted.)"
             )
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
@@ -250,7 +261,9 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         rows = _some_rows(y, int(self.n_learn), rng)
         found = getattr(learner.fit(X[rows], y[rows]), "kernel_", None)
         if not isinstance(found, LearnedKernel):
-            raise ValueError(f"{learner!r} did not learn one kernel: its kernel_ is {found!r}.")
+            raise ValueError(
+                f"{learner!r} did not learn a single kernel: its kernel_ is {found!r}."
+            )
         return found
 
     def _default_learner(self, y: NDArray[Any]) -> Any:
@@ -263,18 +276,18 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 
 def _unlearned(X: FloatArray) -> LearnedKernel:
-    """The kernel in the middle of the tessellated family, on the box of X."""
+    """Return the kernel at the centre of the tessellated family, on the box of X."""
     box = UnitBox.fit(X)
     if not len(box.kept):
         raise ValueError(
-            f"All {X.shape[1]} features are constant, so no kernel can tell the rows apart."
+            f"All {X.shape[1]} features are constant, so no kernel can distinguish the rows."
         )
     kernels = TessellatedKernels()
     return LearnedKernel(kernels, np.eye(kernels.count_params(len(box.kept))), box)
 
 
 def _some_rows(y: NDArray[Any], count: int, rng: np.random.RandomState) -> NDArray[np.intp]:
-    """At most `count` rows at random, one of each class first where y holds classes."""
+    """Return at most `count` random rows, with at least one row of each class if possible."""
     order = rng.permutation(len(y))
     if len(order) <= count:
         return np.arange(len(y))

@@ -1,4 +1,4 @@
-"""Landmarks: a few points whose kernel functions come close to spanning those of all rows."""
+"""Choice of landmarks: points whose kernel functions approximate those of all rows."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tessella.kernels import LearnedKernel
 
 FloatArray = NDArray[np.float64]
 
-_POOL = 20_000  # rows among which landmarks are looked for
-_POOL_PER_LANDMARK = 10  # when that is more
-_LLOYD_STEPS = 25  # the last decimals of a centre do not matter
+_POOL = 20_000  # rows from which landmarks are chosen
+_POOL_PER_LANDMARK = 10  # used instead if it is more
+_LLOYD_STEPS = 25  # the centres need not be accurate
 _ROUNDS = 2
-_SAMPLE_PER_LANDMARK = 2  # rows that leverage scores are judged by
-# Effective dimension that the ridge allows. Landmarks are drawn by chance, so their number has to
-# exceed what they shall span; a quarter does much better on uneven data than a half, and no worse
-# on even data.
+_SAMPLE_PER_LANDMARK = 2  # rows from which leverage scores are computed
+# Effective dimension for which the ridge is chosen. Landmarks are drawn at random, so their number
+# has to exceed the dimension that they span. A quarter is much better than a half on unevenly
+# distributed data, and no worse on evenly distributed data.
 _DIMENSION_PER_LANDMARK = 0.25
 _TILE_ROWS = 2048
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Distinct rows to find landmarks among, how often each occurs, and what it takes."""
+    """Distinct rows from which landmarks are chosen, with the number of times each row occurs."""
 
     kernel: LearnedKernel
     rows: FloatArray
@@ -46,14 +46,14 @@ class Pool:
         rng: np.random.RandomState,
         n_jobs: int | None = None,
     ) -> Pool:
-        """From all rows of X, or `limit` of them at random."""
+        """Create a pool from all rows of X, or from `limit` random rows if there are more."""
         if len(X) > limit:
             X = X[rng.choice(len(X), limit, replace=False)]
         rows, counts = np.unique(X, axis=0, return_counts=True)
         return cls(kernel, rows, counts, rng, n_jobs)
 
     def draw(self, count: int, chance: FloatArray | None = None) -> NDArray[np.intp]:
-        """Numbers of `count` different rows, in order, by relative chances if given."""
+        """Return sorted indices of `count` different rows, drawn by `chance` if given."""
         share = None if chance is None else chance / chance.sum()
         return np.sort(self.rng.choice(len(self.rows), count, replace=False, p=share))
 
@@ -66,9 +66,10 @@ def choose_landmarks(
     rng: np.random.RandomState,
     n_jobs: int | None = None,
 ) -> FloatArray:
-    """At most `count` landmarks for the rows of X, in their units.
+    """Choose at most `count` landmarks for the rows of X, in the units of X.
 
-    All distinct rows when there are not more than that: the approximation is then exact.
+    If there are at most `count` distinct rows, all of them are landmarks, and the approximation is
+    exact.
     """
     pool = Pool.of(X, max(_POOL, _POOL_PER_LANDMARK * count), kernel, rng, n_jobs)
     return pool.rows if len(pool.rows) <= count else _METHODS[method](pool, count)
@@ -83,15 +84,15 @@ def _leverage(pool: Pool, count: int) -> FloatArray:
 
 
 def _k_means(pool: Pool, count: int) -> FloatArray:
-    """Centres of clusters, with distances in the unit cube of the kernel."""
+    """Return the centres of clusters, with distances in the unit cube of the kernel."""
     box, counts = pool.kernel.box, pool.counts
     scaled = box.apply(pool.rows)
-    from sklearn.cluster import KMeans  # slow to import, and rarely needed
+    from sklearn.cluster import KMeans  # slow to import and rarely needed
 
     machine = KMeans(count, n_init=1, max_iter=_LLOYD_STEPS, random_state=pool.rng)
     label = machine.fit(scaled, sample_weight=counts).labels_
     total = np.bincount(label, weights=counts, minlength=count)
-    # The kernel does not see the columns that its box drops; any value will do, a mean is tidy.
+    # The kernel does not depend on the columns that its box drops, so any value can be used.
     centres = np.tile(np.average(pool.rows, axis=0, weights=counts), (count, 1))
     for k, column in enumerate(box.kept):
         sums = np.bincount(label, weights=counts * scaled[:, k], minlength=count)
@@ -100,10 +101,10 @@ def _k_means(pool: Pool, count: int) -> FloatArray:
 
 
 def leverage_scores(pool: Pool, count: int) -> FloatArray:
-    """Approximate ridge leverage scores of the rows of a pool, for `count` landmarks.
+    """Compute approximate ridge leverage scores of the rows of a pool, for `count` landmarks.
 
-    In two rounds: scores from a uniform sample, then from one drawn by those scores, so that rows
-    which the first sample missed are in the second.
+    The scores are computed in two rounds: from a uniform sample, and then from a sample that is
+    drawn by the scores of the first round, so that it contains rows that the first sample missed.
     """
     total = len(pool.rows)
     size = min(total, _SAMPLE_PER_LANDMARK * count)
@@ -118,10 +119,10 @@ def leverage_scores(pool: Pool, count: int) -> FloatArray:
 def scores_from_sample(
     pool: Pool, sample: NDArray[np.intp], chance: FloatArray, dimension: float
 ) -> FloatArray:
-    """Ridge leverage scores of all rows, judged by some that were drawn with known chances.
+    """Compute ridge leverage scores of all rows from a sample with known probabilities.
 
-    The score ``(K (K + ridge I)⁻¹)_ii`` is ``(k_ii - k_iX (K + ridge I)⁻¹ k_Xi) / ridge``. Here the
-    sample S stands for X, each of its rows for 1 / chance rows:
+    The score ``(K (K + ridge I)⁻¹)_ii`` is ``(k_ii - k_iX (K + ridge I)⁻¹ k_Xi) / ridge``. The
+    sample S replaces X, and each row of S represents 1 / chance rows of X:
     ``(k_ii - k_iS (K_SS + ridge diag(chance))⁻¹ k_Si) / ridge``.
     """
     kernel, X = partial(pool.kernel, n_jobs=pool.n_jobs), pool.rows
@@ -135,15 +136,15 @@ def scores_from_sample(
         tile = slice(start, start + _TILE_ROWS)
         known = solve_triangular(root, kernel(X[sample], X[tile]), lower=True)
         rest[tile] -= (known**2).sum(axis=0)
-    # Every row keeps a chance, or rounding might leave too few to choose from.
+    # Every row keeps a positive probability; otherwise rounding might leave too few rows.
     score: FloatArray = np.clip(rest / ridge, 1e-6, 1.0)
     return score
 
 
 def ridge_for(spectrum: FloatArray, dimension: float) -> float:
-    """The ridge for which ``Σ λ / (λ + ridge)``, the effective dimension, is `dimension`.
+    """Return the ridge for which the effective dimension ``Σ λ / (λ + ridge)`` is `dimension`.
 
-    A ridge of the size of rounding if the rank is lower than that.
+    If the rank is smaller than `dimension`, the ridge is as small as rounding errors.
     """
 
     def excess(log_ridge: float) -> float:
@@ -152,7 +153,7 @@ def ridge_for(spectrum: FloatArray, dimension: float) -> float:
     smallest = np.log(len(spectrum) * np.finfo(float).eps * spectrum.max())
     if excess(smallest) <= 0:
         return float(np.exp(smallest))
-    # Each term is below λ / ridge, so this is large enough.
+    # Each term is less than λ / ridge, so this value is large enough.
     largest = np.log(spectrum.sum() / dimension)
     return float(np.exp(brentq(excess, smallest, largest)))
 

@@ -1,8 +1,9 @@
-"""Looking inside a fitted model: relevance of features, and pictures.
+"""Inspection of fitted models: relevance of features, and displays.
 
-The displays follow scikit-learn: ``SomeDisplay.from_estimator(...)`` computes and draws, ``plot``
-draws again, and ``ax_`` and ``figure_`` are what was drawn on. They need matplotlib
-(``python -m pip install "tessella[plot]"``), which is imported when the first one is drawn.
+The displays follow the interface of scikit-learn. ``SomeDisplay.from_estimator(...)`` computes and
+draws a display, ``plot`` draws it again, and the attributes ``ax_`` and ``figure_`` hold the axes
+and the figure. The displays need matplotlib (``python -m pip install "tessella[plot]"``), which is
+imported when the first display is drawn.
 """
 
 from tessella.inspection._convergence import ConvergenceDisplay

@@ -1,4 +1,4 @@
-"""The picture of a fit: its bounds and its gap."""
+"""Display of the bounds and of the gap during a fit."""
 
 from __future__ import annotations
 
@@ -18,31 +18,35 @@ from tessella.inspection._matplotlib import (
     whole_numbers,
 )
 
-_FEW = 40  # records that can be told apart on the axis
-_ROOM = 0.35  # of the final value, shown above and below it: early bounds are far away
+_FEW = 40  # largest number of records that are drawn with markers
+_ROOM = 0.35  # part of the final value shown above and below it; early bounds are far away
 _LABELS = {"iteration": "iteration", "time": "time in seconds"}
 
 
 class ConvergenceDisplay:
-    """Bounds of the optimum, and their gap, along a fit.
+    """Display of the bounds on the optimum, and of their gap, during a fit.
 
-    The optimum lies in the shaded band between the two bounds, at every moment.
+    The optimum lies in the shaded band between the two bounds at all times.
 
     Parameters
     ----------
-    iteration, time : array-like of shape (n_records,)
-        Iterations, and seconds since the start.
-    value, bound : array-like of shape (n_records,)
-        Upper and lower bounds of the optimum.
+    iteration : array-like of shape (n_records,)
+        Number of iterations at each record.
+    time : array-like of shape (n_records,)
+        Seconds since the start of the fit at each record.
+    value : array-like of shape (n_records,)
+        Upper bound on the optimum at each record.
+    bound : array-like of shape (n_records,)
+        Lower bound on the optimum at each record.
     gap : array-like of shape (n_records,)
-        Their relative difference.
+        Difference of the upper and the lower bound at each record, relative to the upper bound.
     tol : float, optional
-        The gap that was asked for.
+        Gap at which the fit was to stop.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes, or ndarray of two
-        Where it was drawn.
+    ax_ : matplotlib Axes, or ndarray of two Axes
+        Axes on which the display was drawn; two if both quantities were drawn.
     figure_ : matplotlib Figure
         The figure they belong to.
 
@@ -76,26 +80,28 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the fit of an estimator.
+        """Draw the bounds and the gap during the fit of an estimator.
 
         Parameters
         ----------
         estimator : fitted LearnedKernelSVC or LearnedKernelSVR
-            Its ``history_`` is drawn.
+            Estimator whose ``history_`` is drawn.
         ax : matplotlib Axes, or sequence of two, optional
-            See :meth:`plot`.
+            Axes to draw on; two axes if both quantities are drawn. By default, a new figure is
+            created.
         **kwargs : dict
-            See :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
         ConvergenceDisplay
+            The display, which has been drawn.
         """
         check_is_fitted(estimator, "history_")
         if isinstance(estimator.history_, list):
             raise ValueError(
                 f"The estimator was fitted in {len(estimator.history_)} runs, one for each pair of "
-                "classes (multi_class='separate'), and there is no one history to draw."
+                "classes (multi_class='separate'), so there is no single history to draw."
             )
         columns = {
             name: [getattr(record, name) for record in estimator.history_]
@@ -106,23 +112,23 @@ class ConvergenceDisplay:
     def plot(
         self, ax: Any = None, *, against: str = "iteration", quantity: str = "both", **kwargs: Any
     ) -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, or sequence of two for both quantities, optional
-            Where to draw; a new figure by default.
+            Axes to draw on. By default, a new figure is created.
         against : {"iteration", "time"}, default="iteration"
-            The horizontal axis.
+            Quantity on the horizontal axis.
         quantity : {"both", "bounds", "gap"}, default="both"
-            What to draw: the bounds, the gap, or one above the other.
+            Quantity to draw: the bounds, the gap, or both of them in two axes.
         **kwargs : dict
-            For the lines: arguments of ``Axes.plot``.
+            Further arguments for ``Axes.plot``, which draws the lines.
 
         Returns
         -------
         ConvergenceDisplay
-            Itself.
+            The display itself.
         """
         draw = {"bounds": [self._draw_bounds], "gap": [self._draw_gap]}
         draw["both"] = draw["bounds"] + draw["gap"]
@@ -149,8 +155,8 @@ class ConvergenceDisplay:
         axes = np.atleast_1d(np.asarray(ax, dtype=object))
         if axes.shape != (count,):
             raise ValueError(
-                f"Needs {count} axes, got {axes.size}. To draw on one, choose quantity='bounds' "
-                "or 'gap'."
+                f"The display needs {count} axes, but {axes.size} were given. To draw on one axes, "
+                "use quantity='bounds' or quantity='gap'."
             )
         return axes
 
@@ -167,7 +173,7 @@ class ConvergenceDisplay:
         ax.legend(loc="best", frameon=False)
 
     def _draw_gap(self, ax: Any, x: NDArray[Any], kwargs: dict[str, Any]) -> None:
-        # A logarithm has no place for a gap of zero, nor for one that is not yet known.
+        # A logarithmic axis cannot show a gap of zero or a gap that is not known yet.
         shown = np.where((self.gap > 0) & np.isfinite(self.gap), self.gap, np.nan)
         ax.plot(x, shown, **{"color": BLUE} | self._line_style() | kwargs)
         if self.tol is not None:

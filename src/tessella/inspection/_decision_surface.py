@@ -1,4 +1,4 @@
-"""The picture of a learned function of two features."""
+"""Display of a learned function of two features."""
 
 from __future__ import annotations
 
@@ -27,42 +27,43 @@ FloatArray = NDArray[np.float64]
 
 _FEW_LINES = 15  # support vectors
 _SHORT_LEGEND = 6  # entries
-_MARGIN = 0.08  # of the range of a feature, shown beyond it
+_MARGIN = 0.08  # part of the range of a feature that is shown on each side of it
 _CLASS_COLORS = (ORANGE, BLUE, GREEN, "#CC79A7", SKY, "#E69F00", GREY, "#F0E442")
 _MARKERS = "osD^vP*X"
 
 
 class DecisionSurfaceDisplay:
-    """A learned function of two features, with the cells of its tessellation.
+    """Display of a learned function of two features, with the cells of its tessellation.
 
-    The kernel ``k(x, s)`` of a tessellated family is smooth in x on either side of the planes
-    ``x_j = s_j`` and has a crease there. So the function, a sum over the support vectors s, is
-    one smooth function (a polynomial, unless the kernels are balanced pointwise) in each cell of
-    the grid that their coordinates draw. The lines of that grid are shown, the more visible the
-    larger the coefficient of the support vector.
+    A tessellated kernel ``k(x, s)`` is a smooth function of x on both sides of the planes
+    ``x_j = s_j`` and has a crease on these planes. The learned function is a sum over the support
+    vectors s. The coordinates of the support vectors define a grid, and the function is smooth in
+    each cell of this grid (it is a polynomial, unless the kernels are balanced pointwise). The
+    display shows the lines of the grid. The opacity of a line increases with the coefficient of
+    its support vector.
 
     Parameters
     ----------
     grid : pair of ndarray
-        Values of the two features.
+        Values of the first and of the second feature.
     response : ndarray of shape (n, n)
-        Decision function or prediction, the first feature along the rows; for several classes the
-        number of the class.
+        Values of the decision function or of the prediction on the grid. For more than two
+        classes, the numbers of the predicted classes. The first axis belongs to the first feature.
     feature_names : pair of str
         Names of the two features.
     classes : ndarray, optional
-        Classes, for a classifier.
+        Class labels of a classifier.
     support_vectors : ndarray of shape (n_support, 2), optional
-        The two features of the support vectors.
+        Values of the two features in the support vectors, which define the lines of the grid.
     strength : ndarray of shape (n_support,), optional
-        Size of their coefficients.
+        Absolute values of the coefficients of the support vectors.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        Axes on which the display was drawn.
     figure_ : matplotlib Figure
-        The figure it belongs to.
+        Figure that contains the axes.
 
     Examples
     --------
@@ -106,30 +107,33 @@ class DecisionSurfaceDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the function of a fitted estimator.
+        """Draw the learned function of a fitted estimator.
 
         Parameters
         ----------
         estimator : fitted estimator
-            Classifier or regressor. Cells are drawn if its ``kernel_`` is tessellated.
+            Classifier or regressor whose function is drawn. The cells of the tessellation are
+            drawn if its ``kernel_`` is tessellated.
         X : array-like of shape (n_samples, n_features), optional
-            Rows whose range is shown; by default the support vectors.
+            Rows that determine the range of the display. By default, the support vectors are used.
         y : array-like of shape (n_samples,), optional
-            Their targets. When given, the rows are drawn as points.
+            Targets of the rows of X. If they are given, the rows are drawn as points.
         features : pair of int or str, default=(0, 1)
-            The two features, by number or name.
+            Numbers or names of the two features to draw.
         point : array-like of shape (n_features,), optional
-            Values of the other features; by default their medians in X.
+            Row that provides the values of all other features. By default, the medians of the
+            features in X are used.
         grid_resolution : int, default=200
-            Points along each feature.
+            Number of grid points along each feature.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on. By default, a new figure is created.
         **kwargs : dict
-            See :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
         DecisionSurfaceDisplay
+            The display, which has been drawn.
         """
         check_is_fitted(estimator)
         rows = (
@@ -139,8 +143,8 @@ class DecisionSurfaceDisplay:
         )
         if y is not None and len(y) != len(rows):
             raise ValueError(
-                f"y has {len(y)} values for {len(rows)} rows. The features to draw are chosen "
-                "with features=(first, second)."
+                f"y has {len(y)} values, but there are {len(rows)} rows. To choose the features "
+                "to draw, use features=(first, second)."
             )
         names = names_of(estimator, rows.shape[1])
         columns = [feature_index(feature, names) for feature in features]
@@ -169,25 +173,26 @@ class DecisionSurfaceDisplay:
         max_lines: int = 60,
         **kwargs: Any,
     ) -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on. By default, a new figure is created.
         points : (X, y), optional
-            Rows of two features and their targets, drawn on the surface.
+            Rows with the two features, and their targets, which are drawn on the surface.
         tessellation : bool, default=True
-            Draw the grid of the support vectors.
+            Whether the lines of the tessellation are drawn.
         max_lines : int, default=60
-            Of at most so many support vectors, those with the largest coefficients.
+            Largest number of support vectors whose lines are drawn. The support vectors with the
+            largest coefficients are chosen.
         **kwargs : dict
-            Arguments of ``Axes.imshow``.
+            Further arguments for ``Axes.imshow``, which draws the surface.
 
         Returns
         -------
         DecisionSurfaceDisplay
-            Itself.
+            The display itself.
         """
         ax = axes_for(ax, (6.8, 5.2))
         limits = [(grid[0], grid[-1]) for grid in self.grid]
@@ -206,7 +211,7 @@ class DecisionSurfaceDisplay:
 
     @staticmethod
     def _draw_legend(ax: Any) -> None:
-        """Where few points are, or beside the axes when it is long."""
+        """Draw the legend where there are few points, or next to the axes if it is long."""
         count = len(ax.get_legend_handles_labels()[0])
         place: dict[str, Any] = {"loc": "best"}
         if count > _SHORT_LEGEND:
@@ -215,7 +220,7 @@ class DecisionSurfaceDisplay:
             ax.legend(**place, framealpha=0.9, fontsize="small")
 
     def _draw_surface(self, ax: Any, kwargs: dict[str, Any]) -> Any:
-        """The surface in colours; the image is returned, for the colours of points."""
+        """Draw the surface in colours and return the image, which defines the colours of points."""
         across, up = self.grid
         style: dict[str, Any] = {
             "extent": (across[0], across[-1], up[0], up[-1]),
@@ -245,7 +250,7 @@ class DecisionSurfaceDisplay:
         colors = ListedColormap([_color(k) for k in range(count)])
         own = {"cmap": colors, "vmin": -0.5, "vmax": count - 0.5, "alpha": 0.35}
         image = ax.imshow(self.response.T, **own | style | {"interpolation": "nearest"})
-        for k in range(count):  # one against the rest: numbers of classes have no order
+        for k in range(count):  # one class against the rest, because class numbers have no order
             inside = np.equal(self.response.T, k).astype(float)
             ax.contour(*self.grid, inside, levels=[0.5], colors="black", linewidths=1.0)
         return image
@@ -253,7 +258,7 @@ class DecisionSurfaceDisplay:
     def _draw_tessellation(self, ax: Any, support: FloatArray, max_lines: int) -> None:
         strength = np.ones(len(support)) if self.strength is None else self.strength
         chosen = np.argsort(-strength, kind="stable")[:max_lines]
-        # Many lines of the same strength must not hide what they are drawn on.
+        # Many lines of the same strength must not hide the surface below them.
         most = 0.45 * min(1.0, 2 * _FEW_LINES / max(len(chosen), 1))
         opacity = 0.15 + most * strength[chosen] / max(float(strength.max(initial=0.0)), 1e-300)
         color = "white" if self.classes is None else GREY
@@ -268,14 +273,14 @@ class DecisionSurfaceDisplay:
             ax.scatter(*X.T, c=y, cmap=image.cmap, norm=image.norm, **style)
             return
         for k, label in enumerate(self.classes):
-            # A colour that comes again has another marker.
+            # If a colour is used again, the marker differs.
             marker = _MARKERS[(k + k // len(_CLASS_COLORS)) % len(_MARKERS)]
             own = {"color": _color(k), "marker": marker, "label": f"{label}"}
             ax.scatter(*X[y == label].T, **own, **style)
 
     @staticmethod
     def _name_classes(ax: Any, classes: NDArray[Any]) -> None:
-        """The colours of the classes for the legend, where no points have them."""
+        """Add the colours of the classes to the legend if no points are drawn."""
         for k, label in enumerate(classes):
             ax.fill([], [], color=_color(k), alpha=0.6, label=f"{label}")
 
@@ -291,9 +296,9 @@ def _grid(values: FloatArray, count: int) -> FloatArray:
 
 
 def _support(estimator: Any, columns: list[int]) -> tuple[FloatArray | None, FloatArray | None]:
-    """The two features of the support vectors, and the sizes of their coefficients.
+    """Return the two features of the support vectors, and the sizes of their coefficients.
 
-    Nothing for an estimator whose kernel has no cells.
+    Both are None for an estimator whose kernel is not tessellated.
     """
     kernel = getattr(estimator, "kernel_", None)
     if not (isinstance(kernel, LearnedKernel) and isinstance(kernel.kernels, TessellatedKernels)):
@@ -315,7 +320,7 @@ def _response(
 
 
 def _evaluate(estimator: Any, points: FloatArray) -> NDArray[Any]:
-    """Prediction, decision function of two classes, or the number of the class among several."""
+    """Return predictions, the decision function of two classes, or the number of the class."""
     if not is_classifier(estimator):
         return np.asarray(estimator.predict(points))
     if len(estimator.classes_) == 2:

@@ -1,7 +1,7 @@
-"""A fitted model as a block of HTML for notebooks: tables and bars, no scripts, no other files.
+"""Representation of a fitted model in a notebook: HTML tables and bars, without scripts.
 
-Colours come from the page, so that the block is readable on a light and on a dark one; all
-numbers are text, and what a model was given as names is escaped.
+The colours are those of the page, so the block can be read on light and on dark pages. All numbers
+are text, and names that come from the user are escaped.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tessella.inspection._names import feature_names
 from tessella.inspection._summary import Facts, facts_of, kernel_weights, quick_relevance
 
 _SHOWN = 10  # bars
-_LONGEST_NAME = 44  # characters; of a longer one both ends are shown
+_LONGEST_NAME = 44  # characters; only both ends of a longer name are shown
 
-# Notebooks give tables backgrounds and borders by rules that only a longer selector overrules.
+# Notebooks style tables with rules that only a more specific selector overrides.
 _STYLE = """<style>
 .tessella-summary { padding: 0.6em 0.8em; max-width: 64em; line-height: 1.4; text-align: left; }
 .tessella-summary p { margin: 0 0 0.4em; font-weight: bold; }
@@ -46,31 +46,33 @@ Rows = Iterable[tuple[str, str]]
 
 
 def model_html(model: Any) -> str:
-    """The block of a fitted model; empty for one that is not fitted. Never raises.
+    """Return the HTML of a fitted model. This function never raises.
 
     Parameters
     ----------
     model : estimator of this library
-        With a learned kernel or a weighted sum of kernels.
+        Model with a learned kernel or a weighted sum of kernels.
 
     Returns
     -------
     str
+        HTML, or an empty string if the model is not fitted.
     """
     return _block("Fitted model", _model_parts(model))
 
 
 def search_html(search: Any) -> str:
-    """The block of a fitted search: the best point, and the model fitted there. Never raises.
+    """Return the HTML of a fitted search and of its best model. This function never raises.
 
     Parameters
     ----------
     search : KernelPathCV
-        Its best estimator may be a pipeline, whose last step is shown.
+        Fitted search. If its best estimator is a pipeline, the last step is shown.
 
     Returns
     -------
     str
+        HTML, or an empty string if the search is not fitted.
     """
     best = _attempt(lambda: _table("Best point", _point(search)))
     model: Any = getattr(search, "best_estimator_", None)
@@ -80,7 +82,7 @@ def search_html(search: Any) -> str:
 
 
 def _attempt(part: Callable[[], str]) -> str:
-    """A part, or nothing: showing a model must never stand in the way of having it."""
+    """Return a part, or an empty string if it fails: displaying a model must never raise."""
     try:
         return part()
     except Exception:
@@ -101,7 +103,7 @@ def _block(label: str, content: str) -> str:
 def _model_parts(model: Any) -> str:
     try:
         facts = facts_of(model)
-    except Exception:  # not fitted, or by a version that kept other attributes
+    except Exception:  # not fitted, or fitted by a version with other attributes
         return ""
     parts = [
         _attempt(lambda: _table(_certificate_title(facts), _certificate(facts))),
@@ -112,11 +114,11 @@ def _model_parts(model: Any) -> str:
 
 
 def verdict(facts: Facts) -> str:
-    """How the fit ended, in the words of its warning."""
+    """Return a sentence on how the fit ended, which agrees with the warning of the fit."""
     if facts.within_tol:
         return f"✓ Certified within tol: relative gap {facts.gap:.2e}, tol={facts.tol:g}"
     above = f"certified relative gap of {facts.gap:.2e}, above tol={facts.tol:g}"
-    if facts.status == "optimal":  # the tolerance was changed since
+    if facts.status == "optimal":  # the tolerance was changed after the fit
         return f"⚠ Certified for another tol: {above}"
     return f"⚠ Stopped ({facts.status}) with a {above}"
 
@@ -205,13 +207,13 @@ def _table(title: str, rows: Rows) -> str:
 
 
 def _bars(title: str, header: tuple[str, str], values: list[tuple[str, float]]) -> str:
-    """The largest values as bars, with the sum of all others below."""
+    """Return the largest values as bars, with the sum of all other values below."""
     longest = max((value for _, value in values[:_SHOWN]), default=0.0)
     lines = [_bar(name, value, longest) for name, value in values[:_SHOWN]]
     others = [value for _, value in values[_SHOWN:]]
     if others:
         label = f"sum of {len(others):,} others" if len(others) > 1 else "1 other"
-        # No bar: a sum beside single values would look like the largest of them.
+        # There is no bar, because a sum would look like the largest of the values.
         lines.append(_bar(label, math.fsum(others), math.inf))
     columns = "".join(f'<th scope="col">{name}</th>' for name in header)
     return _framed(title, f"<thead><tr>{columns}</tr></thead><tbody>{''.join(lines)}</tbody>")

@@ -1,4 +1,4 @@
-"""The picture of a kernel around a point."""
+"""Display of a kernel around a point."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from tessella.kernels import LearnedKernel
 
 FloatArray = NDArray[np.float64]
 
-_MARGIN = 0.05  # of the range of a feature, shown beyond it
+_MARGIN = 0.05  # part of the range of a feature that is shown on each side of it
 
 
 class KernelSliceDisplay:
-    """The kernel ``k(p, x)`` around a point p, along one or two features of x.
+    """Display of the kernel ``k(p, x)`` around a point p, along one or two features of x.
 
-    All other features of x stay as they are in p.
+    All other features of x have the same values as in p.
 
     Parameters
     ----------
     point : array-like of shape (n_features,)
-        p.
+        The point p.
     features : tuple of one or two int
-        The features that vary.
+        Numbers of the features that vary.
     grid : sequence of ndarray
-        Their values.
+        Values of each of the features that vary.
     values : ndarray of shape (n,) or (n, n)
-        The kernel; the first feature along the rows.
+        Values of the kernel on the grid. The first axis belongs to the first feature.
     feature_names : sequence of str
         Names of all features.
     normalized : bool, default=False
-        Whether the values are cosines.
+        Whether the values are cosines, ``k(p, x) / sqrt(k(p, p) k(x, x))``.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        Axes on which the display was drawn.
     figure_ : matplotlib Figure
-        The figure it belongs to.
+        Figure that contains the axes.
 
     Examples
     --------
@@ -83,17 +83,18 @@ class KernelSliceDisplay:
         Parameters
         ----------
         estimator : fitted LearnedKernelSVC or LearnedKernelSVR
-            Whose ``kernel_`` is drawn.
+            Estimator whose ``kernel_`` is drawn.
         point : array-like of shape (n_features,)
-            p, in the units of the training data.
+            The point p, in the units of the training data.
         features : int, str, or a pair of them, default=0
-            Which features vary, by number or name.
+            Numbers or names of the features that vary.
         **kwargs : dict
-            See :meth:`from_kernel`.
+            Further arguments of :meth:`from_kernel`.
 
         Returns
         -------
         KernelSliceDisplay
+            The display, which has been drawn.
         """
         kernel = one_kernel(estimator)
         names = names_of(estimator, kernel.n_features_in)
@@ -117,25 +118,27 @@ class KernelSliceDisplay:
         Parameters
         ----------
         kernel : LearnedKernel
-            The kernel.
+            Kernel to draw.
         point : array-like of shape (n_features,)
-            p, in the units of the training data.
+            The point p, in the units of the training data.
         features : int, str, or a pair of them, default=0
-            Which features vary, by number or name.
+            Numbers or names of the features that vary.
         feature_names : sequence of str, optional
-            Names of all features.
+            Names of all features. By default, x0, x1 and so on.
         normalize : bool, default=False
-            Draw the cosine ``k(p, x) / sqrt(k(p, p) k(x, x))`` instead.
+            Whether the cosine ``k(p, x) / sqrt(k(p, p) k(x, x))`` is drawn instead of the kernel.
         grid_resolution : int, optional
-            Points along each feature: 400 for one, 100 for two.
+            Number of grid points along each feature. The default is 400 for one feature and 100
+            for two features.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on. By default, a new figure is created.
         **kwargs : dict
-            See :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
         KernelSliceDisplay
+            The display, which has been drawn.
         """
         names = names_of(None, kernel.n_features_in) if feature_names is None else feature_names
         chosen = features if isinstance(features, tuple | list) else (features,)
@@ -146,7 +149,7 @@ class KernelSliceDisplay:
         center = np.array(point, dtype=np.float64).ravel()
         if len(center) != kernel.n_features_in:
             raise ValueError(
-                f"point has {len(center)} values, and the kernel takes {kernel.n_features_in}."
+                f"point has {len(center)} values, but the kernel takes {kernel.n_features_in}."
             )
         grid = [_grid(kernel, column, center[column], count, names) for column in columns]
         values = _values(kernel, center, columns, grid, normalize)
@@ -161,19 +164,19 @@ class KernelSliceDisplay:
         return display.plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on. By default, a new figure is created.
         **kwargs : dict
-            Arguments of ``Axes.plot`` for one feature, of ``Axes.contourf`` for two.
+            Further arguments for ``Axes.plot`` (one feature) or ``Axes.contourf`` (two features).
 
         Returns
         -------
         KernelSliceDisplay
-            Itself.
+            The display itself.
         """
         ax = axes_for(ax, (6.4, 3.8) if len(self.features) == 1 else (6.0, 4.8))
         label = "cosine of p and x" if self.normalized else "k(p, x)"
@@ -208,11 +211,12 @@ class KernelSliceDisplay:
 def _grid(
     kernel: LearnedKernel, column: int, center: float, count: int, names: Sequence[str]
 ) -> FloatArray:
-    """Values of a feature: its range in the training data, a margin, and p itself."""
+    """Return values of a feature that cover its range in the training data, a margin, and p."""
     place = np.flatnonzero(kernel.box.kept == column)
     if not len(place):
         raise ValueError(
-            f"Feature {names[column]!r} was constant in training: the kernel does not see it."
+            f"Feature {names[column]!r} was constant in the training data, so the kernel does not "
+            "depend on it."
         )
     low, span = kernel.box.offset[place[0]], kernel.box.span[place[0]]
     low, high = min(low, center), max(low + span, center)

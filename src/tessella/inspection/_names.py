@@ -1,4 +1,4 @@
-"""Features by number or by name, and the kernel of an estimator."""
+"""Lookup of features by number or by name, and of the kernel of an estimator."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from tessella.kernels import LearnedKernel
 
 
 def model_of(estimator: Any, X: Any) -> Any:
-    """The estimator to look at: of a pipeline without data, its last step, which has its own."""
+    """Return the estimator to inspect: without X, the last step of a pipeline, which keeps rows."""
     return estimator[-1] if X is None and hasattr(estimator, "steps") else estimator
 
 
 def feature_names(estimator: Any, count: int) -> list[str]:
-    """Names that the estimator was fitted with, or x0, x1, and so on."""
+    """Return the names that the estimator was fitted with, or x0, x1 and so on."""
     known = getattr(estimator, "feature_names_in_", None)
     return [f"x{j}" for j in range(count)] if known is None else [str(name) for name in known]
 
 
 def names_of_model(estimator: Any, X: Any, count: int) -> list[str]:
-    """Names of the features of :func:`model_of`: for the last step of a pipeline, those it sees."""
+    """Return the names of the features that the result of :func:`model_of` was fitted on."""
     model = model_of(estimator, X)
     if model is not estimator and not hasattr(model, "feature_names_in_"):
-        with suppress(AttributeError, ValueError):  # of a step that cannot tell
+        with suppress(AttributeError, ValueError):  # a step that does not provide names
             return [str(name) for name in estimator[:-1].get_feature_names_out()]
     return feature_names(model, count)
 
 
 def feature_index(feature: int | str, names: Sequence[str]) -> int:
-    """Column of a feature given by its number or its name."""
+    """Return the column of a feature that is given by its number or its name."""
     if isinstance(feature, str):
         if feature not in names:
-            raise ValueError(f"There is no feature {feature!r}; there are {list(names)}.")
+            raise ValueError(f"There is no feature {feature!r}; the features are {list(names)}.")
         return list(names).index(feature)
     index = int(feature)
     if not -len(names) <= index < len(names):
-        raise ValueError(f"There is no feature {index}: the model has {len(names)}.")
+        raise ValueError(f"There is no feature {index}: the model has {len(names)} features.")
     return index % len(names)
 
 
 def one_kernel(estimator: Any) -> LearnedKernel:
-    """The kernel of a fitted estimator that has a single one."""
+    """Return the kernel of a fitted estimator that has a single kernel."""
     check_is_fitted(estimator, "kernel_")
     kernel = estimator.kernel_
     if isinstance(kernel, list):
@@ -59,7 +59,7 @@ def one_kernel(estimator: Any) -> LearnedKernel:
 
 @contextmanager
 def without_names() -> Iterator[None]:
-    """Let estimators that were fitted with names take rows without: those made on a grid."""
+    """Suppress the warning that a grid has no feature names although the training data had."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         yield

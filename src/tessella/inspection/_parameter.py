@@ -1,4 +1,4 @@
-"""The picture of the matrix of a kernel."""
+"""Display of the matrix P of a kernel."""
 
 from __future__ import annotations
 
@@ -16,34 +16,36 @@ from tessella.kernels import BasisFunction, LearnedKernel, basis_functions
 
 FloatArray = NDArray[np.float64]
 
-_NUMBERS = 12  # side up to which entries are written into their cells
-_SHORT = 3  # characters of a label that has room beside the next
+_NUMBERS = 12  # largest number of rows for which entries are written into their cells
+_SHORT = 3  # characters of a label that fits next to another label
 _REGION_TITLES = {"[z≥x]": "z ≥ x", "[z≱x]": "z ≱ x"}
 
 
 class ParameterDisplay:
-    """The matrix P of a learned kernel, with its basis functions by name.
+    """Display of the matrix P of a learned kernel, with the names of its basis functions.
 
-    ``k(x, y) = ∫ N(z, x)ᵀ P N(z, y) dz``: an entry of P says how much two of the functions in N
-    contribute together, an entry on the diagonal how much of the fixed trace a function takes.
+    The kernel is ``k(x, y) = ∫ N(z, x)ᵀ P N(z, y) dz``. An entry of P shows how much two functions
+    of the vector N contribute together. An entry on the diagonal shows which part of the fixed
+    trace belongs to one function.
 
     Parameters
     ----------
     P : array-like of shape (n_params, n_params)
-        The matrix.
+        Matrix of the kernel.
     functions : sequence of BasisFunction
-        What its rows stand for; see :func:`tessella.kernels.basis_functions`.
+        Basis functions that the rows of P stand for, as returned by
+        :func:`tessella.kernels.basis_functions`.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        Axes on which the display was drawn.
     figure_ : matplotlib Figure
-        The figure it belongs to.
+        Figure that contains the axes.
     shown_ : ndarray
-        The matrix as drawn: P itself, or its aggregated form.
+        Matrix as it was drawn: P itself, or P with some rows aggregated.
     labels_ : list of str
-        The names of its rows.
+        Names of the rows of ``shown_``.
 
     Examples
     --------
@@ -62,20 +64,21 @@ class ParameterDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the matrix of a fitted estimator.
+        """Draw the matrix P of a fitted estimator.
 
         Parameters
         ----------
         estimator : fitted LearnedKernelSVC or LearnedKernelSVR
-            Whose ``kernel_`` is drawn.
+            Estimator whose ``kernel_`` is drawn.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on. By default, a new figure is created.
         **kwargs : dict
-            See :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
         ParameterDisplay
+            The display, which has been drawn.
         """
         kernel = one_kernel(estimator)
         names = names_of(estimator, kernel.n_features_in)
@@ -90,45 +93,47 @@ class ParameterDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the matrix of a learned kernel.
+        """Draw the matrix P of a learned kernel.
 
         Parameters
         ----------
         kernel : LearnedKernel
-            The kernel.
+            Kernel whose matrix is drawn.
         feature_names : sequence of str, optional
-            Names of all columns of the data.
+            Names of all columns of the data. By default, x0, x1 and so on.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on. By default, a new figure is created.
         **kwargs : dict
-            See :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
         ParameterDisplay
+            The display, which has been drawn.
         """
         names = names_of(None, kernel.n_features_in) if feature_names is None else feature_names
         seen = [names[column] for column in kernel.box.kept]
         return cls(kernel.P, functions=basis_functions(kernel.kernels, seen)).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, *, max_shown: int = 24, **kwargs: Any) -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on. By default, a new figure is created.
         max_shown : int, default=24
-            Largest side that is drawn entry by entry. Of a larger matrix, the rows with the
-            largest entries on the diagonal are drawn, and the rest of each region is one row and
-            column "others", whose entries are Frobenius norms of what they stand for.
+            Largest number of rows of a matrix that is drawn entry by entry. Of a larger matrix,
+            the rows with the largest diagonal entries are drawn, and the remaining rows of each
+            region are aggregated in one row and one column "others". The entries of aggregated
+            rows and columns are the Frobenius norms of the corresponding blocks.
         **kwargs : dict
-            Arguments of ``Axes.imshow``.
+            Further arguments for ``Axes.imshow``, which draws the matrix.
 
         Returns
         -------
         ParameterDisplay
-            Itself.
+            The display itself.
         """
         shown, labels, regions = self._aggregated(max_shown)
         side = len(shown)
@@ -151,7 +156,7 @@ class ParameterDisplay:
         return self
 
     def _aggregated(self, max_shown: int) -> tuple[FloatArray, list[str], list[str]]:
-        """The matrix to draw, its labels, and the region of each row."""
+        """Return the matrix to draw, its labels, and the region of each row."""
         groups = self._groups(max_shown)
         shown = np.array([[self._entry(rows, columns) for columns in groups] for rows in groups])
         labels = [
@@ -161,7 +166,7 @@ class ParameterDisplay:
         return shown, labels, [self.functions[group[0]].region for group in groups]
 
     def _groups(self, max_shown: int) -> list[list[int]]:
-        """Rows of P that share a row of the picture."""
+        """Return groups of rows of P that share a row of the display."""
         side = len(self.P)
         if side <= max_shown:
             return [[i] for i in range(side)]
@@ -188,7 +193,7 @@ def _write_numbers(ax: Any, shown: FloatArray, limit: float) -> None:
 
 
 def _separate_regions(ax: Any, regions: list[str]) -> None:
-    """A line between the regions, and their names along the top and the right."""
+    """Draw lines between the regions, and their names along the top and the right."""
     edges = [i for i in range(1, len(regions)) if regions[i] != regions[i - 1]]
     for edge in edges:
         ax.axhline(edge - 0.5, color="black", linewidth=1.2)

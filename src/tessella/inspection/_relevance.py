@@ -1,14 +1,14 @@
-"""How much of a learned function each feature, and each pair of features, accounts for.
+"""Relevance of features, and of pairs of features, for a learned function.
 
-Both answers are shares of the variance of the learned function f, by its ANOVA decomposition. Take
-a feature j (or a pair) apart from the others: let it run over its values in the data, whatever
-the others are, while the others keep the values they have together in a row. The feature and the
-rest are then independent by construction, and f splits in exactly one way into a constant, a
-function of the feature alone, one of the rest alone and one of both together, uncorrelated, so
-that their variances add up to that of f.
+Relevance is a share of the variance of the learned function f, defined by its ANOVA decomposition.
+A feature j (or a pair) is separated from the other features: it runs over its values in the data,
+while the other features keep the values that they have together in a row. The feature and the
+other features are then independent by construction. The function f is a unique sum of a constant,
+a function of the feature, a function of the other features, and a function of both. These four
+functions are uncorrelated, so that their variances add up to the variance of f.
 
-Everything is read from values of f on a grid "rows × levels": the variance components of a
-two-way table, or of a three-way table for pairs. Nothing is random.
+All shares are computed from the values of f on a grid "rows × levels". They are the variance
+components of a two-way table, or of a three-way table for pairs. Nothing is random.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tessella.inspection._names import model_of, without_names
 
 FloatArray = NDArray[np.float64]
 
-_FEATURE_TABLE = (256, 16)  # most rows, most levels
+_FEATURE_TABLE = (256, 16)  # largest number of rows, largest number of levels
 _PAIR_TABLE = (128, 8)
 _PAIRED_FEATURES = 12  # 66 pairs
-_BATCH = 65_536  # points of a call to the estimator
+_BATCH = 65_536  # points in one call of the estimator
 
 
 def feature_relevance(
@@ -39,10 +39,10 @@ def feature_relevance(
     max_rows: int = _FEATURE_TABLE[0],
     max_levels: int = _FEATURE_TABLE[1],
 ) -> FloatArray:
-    r"""Share of the variance of the learned function that involves each feature.
+    r"""Compute the share of the variance of the learned function that involves each feature.
 
     For a feature j with values t and the other features of a row i, :math:`f(t, x_{i,-j})` is a
-    table over levels t and rows i. With means over its rows and columns written as E,
+    table with levels t and rows i. With E for means over the rows or the levels of this table,
 
     .. math::
 
@@ -52,52 +52,61 @@ def feature_relevance(
         \mathrm{main}_j = \frac{\operatorname{Var}_t E_i f(t, x_{i,-j})}
                                {\operatorname{Var}_{i,t} f(t, x_{i,-j})}.
 
-    `total` is what is lost, on average, when the feature is replaced by its mean effect: zero if
-    and only if f does not change with it anywhere on the table, one if nothing else matters.
-    `main` is the part that the feature accounts for on its own, and ``total - main`` the part that
-    it shares with other features. Where features are independent in the data, these are the total
-    and the first-order Sobol' indices of f.
+    The share `total` is the part of the variance that is lost when f is averaged over the feature.
+    It is zero if and only if f does not depend on the feature anywhere on the table, and one if f
+    depends on no other feature. The share `main` is the part of the variance that is explained by
+    the feature alone, and ``total - main`` is the part that involves other features as well. If
+    the features are independent in the data, the two shares are the total and the first-order
+    Sobol' indices of f.
 
     Parameters
     ----------
     estimator : fitted estimator
-        f is its ``decision_function`` if it has one, otherwise its ``predict``. With several
-        outputs, variances are summed over them. Of a learned-kernel classifier of several classes
-        the outputs are the scores of all pairs of classes, which are not cut into votes.
+        Estimator that provides the function f: its ``decision_function`` if it has one, otherwise
+        its ``predict``. If there are several outputs, their variances are summed. The outputs of a
+        ``LearnedKernelSVC`` with several classes are the scores of all pairs of classes, before
+        they are turned into votes.
     X : array-like of shape (n_samples, n_features), optional
-        The data to look at, best the training data. By default the rows that the estimator kept
-        of it (``LearnedKernelSVC`` and ``LearnedKernelSVR`` keep at most 256), or its support
-        vectors, which may be an unrepresentative part of the data. Of a pipeline, the default
-        looks at its last step, so at the features that the steps before it make.
+        Data on which the relevance is computed, preferably the training data. By default, the
+        training rows that the estimator has kept are used (``LearnedKernelSVC`` and
+        ``LearnedKernelSVR`` keep at most 256 rows), or its support vectors, which may not be
+        representative of the data. For a pipeline, the default is to inspect its last step, and
+        therefore the features that the preceding steps compute.
     kind : {"total", "main"}, default="total"
-        Which share.
-    max_rows, max_levels : int, default=256 and 16
-        Size of the table. With more rows in X, the table takes as many, evenly spaced in the
-        order of f; with more distinct values of a feature, as many of its quantiles.
+        Share to compute: "total" includes interactions with other features, "main" does not.
+    max_rows : int, default=256
+        Largest number of rows of the table. If X has more rows, rows are selected that are evenly
+        spaced in the order of the values of f.
+    max_levels : int, default=16
+        Largest number of levels of a feature. If a feature has more distinct values, quantiles of
+        these values are used.
 
     Returns
     -------
     ndarray of shape (n_features,)
-        Numbers in [0, 1], zero for all if f is constant. Totals sum to one for a function without
-        interactions of independent features, to more with interactions, and to less where
-        features that go together also act together: each alone then changes f by little.
+        Shares in [0, 1]. All shares are zero if f is constant. If the features are independent,
+        the total shares sum to one without interactions and to more than one with interactions.
+        The sum can be less than one if correlated features act together, because varying one of
+        them alone then changes f very little.
 
     See Also
     --------
-    interaction_relevance : The same for pairs.
-    RelevanceDisplay : The picture.
-    sklearn.inspection.permutation_importance : What the score loses, on new data as well.
+    interaction_relevance : Compute the relevance of pairs of features.
+    RelevanceDisplay : Draw the relevance of features.
+    sklearn.inspection.permutation_importance : Compute the loss of the score when a feature is
+        shuffled, also for new data.
 
     Notes
     -----
-    The numbers describe the learned function, not the data: a feature that the model does not use
-    has none, however well it would have served. They do not depend on the order of the rows, nor
-    on the units of features and target. Where features depend on each other, the table contains
-    combinations that the data does not, as in every method that varies one feature at a time.
+    Relevance describes the learned function and not the data. A feature that the model does not
+    use has relevance zero, even if it would be useful. Relevance does not depend on the order of
+    the rows, nor on the units of the features and the target. If features depend on each other,
+    the table contains combinations of values that do not occur in the data, as in every method
+    that varies one feature at a time.
 
-    The kernel alone would not do: the max-product part of a tessellated kernel contains every
-    feature, so k depends on all of them, and only the weights of the support vectors tell which
-    ones the function uses.
+    The kernel alone does not show the relevance of features. The max-product part of a
+    tessellated kernel depends on every feature, and only the weights of the support vectors
+    determine which features the function uses.
 
     The cost is that of ``n_features * max_rows * max_levels`` predictions.
 
@@ -116,7 +125,7 @@ def feature_relevance(
     function = _Function(model_of(estimator, X))
     rows, columns = function.sample(X, max_rows, max_levels)
     result = np.zeros(rows.shape[1])
-    if not len(rows):  # no support vectors: f is constant
+    if not len(rows):  # there are no support vectors, so f is constant
         return result
     for feature, levels in enumerate(columns):
         table = function.on_table(rows, (feature,), (levels,))
@@ -138,40 +147,49 @@ def interaction_relevance(
     max_rows: int = _PAIR_TABLE[0],
     max_levels: int = _PAIR_TABLE[1],
 ) -> FloatArray:
-    r"""Share of the variance of the learned function that needs both features of a pair.
+    r"""Compute the share of the variance of the learned function that needs both of two features.
 
     For features j and l with values s and t, and the other features of a row i,
-    :math:`f(s, t, x_{i,-jl})` is a table of three ways. In each row i, take away from the s × t
-    table what is the same in all its columns or in all its rows:
+    :math:`f(s, t, x_{i,-jl})` is a three-way table. For each row i, the effects of s alone and of t
+    alone are subtracted from the table of s and t:
 
     .. math::
 
         \mathrm{interaction}_{jl} = \frac{E_{i,s,t}\, (f - E_s f - E_t f + E_{s,t} f)^2}
                                          {\operatorname{Var}_{i,s,t} f(s, t, x_{i,-jl})}.
 
-    It is zero if and only if f is, everywhere on the table, a function without feature l plus a
-    function without feature j. Interactions of higher order count for each of their pairs.
+    The share is zero if and only if f is, everywhere on the table, the sum of a function that does
+    not depend on feature l and a function that does not depend on feature j. Interactions of more
+    than two features count for each of their pairs.
 
     Parameters
     ----------
     estimator : fitted estimator
-        As in :func:`feature_relevance`.
+        Estimator that provides the function f: its ``decision_function`` if it has one, otherwise
+        its ``predict``.
     X : array-like of shape (n_samples, n_features), optional
-        As in :func:`feature_relevance`.
+        Data on which the relevance is computed, preferably the training data. By default, the
+        training rows that the estimator has kept are used, or its support vectors.
     features : sequence of int, optional
-        Features whose pairs are computed. By default all, or the 12 of largest relevance when
-        there are more: a pair of independent features has no more than either of them.
-    max_rows, max_levels : int, default=128 and 8
-        As in :func:`feature_relevance`; `max_levels` for each feature of the pair.
+        Numbers of the features whose pairs are computed. By default, all features are used, or the
+        12 most relevant ones if there are more. The relevance of a pair of independent features
+        is at most the relevance of each of them.
+    max_rows : int, default=128
+        Largest number of rows of the table. If X has more rows, rows are selected that are evenly
+        spaced in the order of the values of f.
+    max_levels : int, default=8
+        Largest number of levels of each feature of the pair. If a feature has more distinct
+        values, quantiles of these values are used.
 
     Returns
     -------
     ndarray of shape (n_features, n_features)
-        Symmetric, numbers in [0, 1]; zero on the diagonal, NaN for pairs that were not computed.
+        Symmetric matrix of shares in [0, 1]. The diagonal is zero, and pairs that were not
+        computed are NaN.
 
     See Also
     --------
-    feature_relevance : Single features; what is said there of f and of X holds here too.
+    feature_relevance : Compute the relevance of single features, with more details on f and X.
 
     Notes
     -----
@@ -191,7 +209,7 @@ def interaction_relevance(
     function = _Function(model_of(estimator, X))
     rows, columns = function.sample(X, max_rows, max_levels)
     count = rows.shape[1]
-    if not len(rows):  # no support vectors: f is constant
+    if not len(rows):  # there are no support vectors, so f is constant
         return np.zeros((count, count))
     if features is None:
         features = range(count) if count <= _PAIRED_FEATURES else _most_relevant(estimator, X)
@@ -212,14 +230,14 @@ def _most_relevant(estimator: Any, X: Any) -> list[int]:
 
 
 class _Function:
-    """The learned function, with its values on tables."""
+    """The learned function and its values on tables."""
 
     def __init__(self, estimator: Any) -> None:
         check_is_fitted(estimator)
         self._estimator = estimator
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        """Values of shape (len(X), outputs)."""
+        """Return values of shape (len(X), outputs)."""
         method = _method(self._estimator)
         with without_names():
             parts = [method(X[k : k + _BATCH]) for k in range(0, len(X), _BATCH)]
@@ -227,7 +245,7 @@ class _Function:
         return values.reshape(len(X), -1)
 
     def sample(self, X: Any, max_rows: int, max_levels: int) -> tuple[FloatArray, list[FloatArray]]:
-        """The rows of the tables, and the levels of each feature."""
+        """Return the rows of the tables, and the levels of each feature."""
         for name, value in (("max_rows", max_rows), ("max_levels", max_levels)):
             if value < 2:
                 raise ValueError(f"{name}={value!r} must be at least 2.")
@@ -246,17 +264,18 @@ class _Function:
             if "could not convert string" not in str(error):
                 raise
             raise ValueError(
-                f"{error}. Features are varied as numbers. Of a pipeline that encodes text, leave "
-                "X out to see the features that its last step gets; for the columns of the table "
-                "use sklearn.inspection.permutation_importance."
+                f"{error}. The relevance is computed for numeric features only. For a pipeline "
+                "that encodes text, call this function without X to inspect the features of its "
+                "last step. For the columns of the table, use "
+                "sklearn.inspection.permutation_importance."
             ) from error
         return rows
 
     def _spread(self, X: FloatArray, count: int) -> FloatArray:
-        """At most `count` rows, evenly spaced in the order of f."""
+        """Return at most `count` rows, evenly spaced in the order of the values of f."""
         if len(X) <= count:
             return X
-        # Rows with equal values of f are put in order by their features.
+        # Rows with equal values of f are sorted by their features.
         order = np.lexsort((*X.T, *self(X).T))
         places = (np.arange(count) + 0.5) * (len(X) / count)
         return X[order[places.astype(np.intp)]]
@@ -264,7 +283,7 @@ class _Function:
     def on_table(
         self, rows: FloatArray, features: tuple[int, ...], levels: tuple[FloatArray, ...]
     ) -> FloatArray:
-        """Values of shape (rows, levels of each feature, outputs)."""
+        """Return values of shape (rows, levels of each feature, outputs)."""
         grid = np.stack(np.meshgrid(*levels, indexing="ij"), axis=-1)
         points = np.repeat(rows, grid[..., 0].size, axis=0)
         points[:, list(features)] = np.tile(grid.reshape(-1, len(features)), (len(rows), 1))
@@ -279,9 +298,9 @@ def _method(estimator: Any) -> Any:
 
 
 def quantile_levels(values: FloatArray, count: int) -> FloatArray:
-    """At most `count` values that stand for all: the medians of as many equal parts.
+    """Return at most `count` values that represent all values: medians of equal parts.
 
-    All of them are values that occur, so they move with the units of the feature.
+    The levels are values that occur in the data, so they change with the units of the feature.
     """
     values = np.sort(values)
     if len(values) <= count:
@@ -292,12 +311,12 @@ def quantile_levels(values: FloatArray, count: int) -> FloatArray:
 
 
 def _variance(table: FloatArray, axes: tuple[int, ...]) -> float:
-    """Variance over the given axes, summed over outputs."""
+    """Return the variance over the given axes, summed over outputs."""
     return float(table.var(axis=axes).sum())
 
 
 def _mean(table: FloatArray) -> float:
-    """Mean over rows, summed over outputs."""
+    """Return the mean over rows, summed over outputs."""
     return float(table.mean(axis=0).sum())
 
 

@@ -1,4 +1,4 @@
-"""The picture of feature relevance."""
+"""Display of the relevance of features."""
 
 from __future__ import annotations
 
@@ -16,26 +16,29 @@ FloatArray = NDArray[np.float64]
 
 
 class RelevanceDisplay:
-    """Bars of feature relevance, and of the pairs that act together.
+    """Display of the relevance of features, and of pairs of features, as bars.
 
-    The bar of a feature is its share of the variance of the learned function, in two parts: what
-    it does on its own, and what it does together with other features.
+    The bar of a feature is its share of the variance of the learned function. It consists of two
+    parts: the effect of the feature on its own, and its effect together with other features.
 
     Parameters
     ----------
-    total, main : array-like of shape (n_features,)
-        The two kinds of :func:`feature_relevance`.
+    total : array-like of shape (n_features,)
+        Total relevance of each feature, as returned by :func:`feature_relevance`.
+    main : array-like of shape (n_features,)
+        Relevance of each feature on its own, as returned by :func:`feature_relevance` with
+        ``kind="main"``.
     feature_names : sequence of str
         Names of the features.
     pairs : array-like of shape (n_features, n_features), optional
-        :func:`interaction_relevance`.
+        Relevance of pairs of features, as returned by :func:`interaction_relevance`.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        Axes on which the display was drawn.
     figure_ : matplotlib Figure
-        The figure it belongs to.
+        Figure that contains the axes.
 
     Examples
     --------
@@ -77,19 +80,21 @@ class RelevanceDisplay:
         Parameters
         ----------
         estimator : fitted estimator
-            See :func:`feature_relevance`.
+            Estimator whose features are inspected; see :func:`feature_relevance`.
         X : array-like of shape (n_samples, n_features), optional
-            The data to look at, best the training data; by default as there.
+            Data on which the relevance is computed, preferably the training data. By default, the
+            training rows that the estimator has kept are used, or its support vectors.
         interactions : bool, default=False
-            Compute and draw pairs as well.
+            Whether the relevance of pairs of features is computed and drawn as well.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on. By default, a new figure is created.
         **kwargs : dict
-            See :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
         RelevanceDisplay
+            The display, which has been drawn.
         """
         total = feature_relevance(estimator, X)
         display = cls(
@@ -103,21 +108,23 @@ class RelevanceDisplay:
     def plot(
         self, ax: Any = None, *, max_features: int = 20, max_pairs: int = 5, **kwargs: Any
     ) -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        max_features, max_pairs : int, default=20 and 5
-            How many of the largest are drawn.
+            Axes to draw on. By default, a new figure is created.
+        max_features : int, default=20
+            Largest number of features to draw. The most relevant features are drawn.
+        max_pairs : int, default=5
+            Largest number of pairs to draw. The most relevant pairs are drawn.
         **kwargs : dict
-            Arguments of ``Axes.barh``.
+            Further arguments for ``Axes.barh``, which draws the bars.
 
         Returns
         -------
         RelevanceDisplay
-            Itself.
+            The display itself.
         """
         order = np.argsort(-self.total, kind="stable")[:max_features]
         pairs = self._largest_pairs(max_pairs)

@@ -1,4 +1,4 @@
-"""What people ask of a fitted model first, gathered in one place for all who show it."""
+"""Facts about a fitted model, collected in one place for everything that displays a model."""
 
 from __future__ import annotations
 
@@ -13,37 +13,54 @@ from tessella.kernels import PolynomialKernels, TessellatedKernels
 
 FloatArray = NDArray[np.float64]
 
-_QUICK_SECONDS = 0.25  # that showing a model may take for its relevance, once
-_QUICK_SIDE = 400  # of a P whose rank is found in some ten milliseconds
-_LEVELS = 16  # of a feature, in the table that relevance is read from
-_FEW_NAMES = 3  # of features, in the name of a kernel
+_QUICK_SECONDS = 0.25  # longest time for computing the relevance when a model is displayed
+_QUICK_SIDE = 400  # largest number of rows of a P whose rank is computed for a display
+_LEVELS = 16  # levels of a feature in the table from which the relevance is computed
+_FEW_NAMES = 3  # names of features shown in the name of a kernel
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The certificate and the size of a fitted model; None for what it does not tell.
+    """The certificate and the size of a fitted model.
+
+    Values that a model does not provide are None.
 
     Attributes
     ----------
-    objective, lower_bound, gap : float
-        Certified bounds, and their relative difference.
+    objective : float
+        Certified upper bound on the optimum.
+    lower_bound : float
+        Certified lower bound on the optimum.
+    gap : float
+        Difference of the two bounds, relative to the objective.
     worst_gap : float or None
-        Largest gap of a single kernel at its last record, where several were learned apart; its
-        final gap is no larger.
+        Largest gap of a single kernel at its last record, if several kernels were learned
+        separately. The final gap of each kernel is at most this value.
     tol : float
-        The gap that is asked for.
+        Gap at which the fit was to stop.
     status : str
-        Why the solver stopped, as in ``status_``.
+        Reason why the solver stopped, as in ``status_``.
     iterations : int
-        Of the solver.
-    solver, weighting : str or None
-        The algorithm; the rule for the weights of several kernels.
-    svm_solves, newton_steps, seconds : number or None
-        What the fit took.
-    rows, features, support_vectors : int or None
-        Sizes of the data and of the model.
+        Number of iterations of the solver.
+    solver : str or None
+        Name of the solver.
+    weighting : str or None
+        Rule that determined the weights of several kernels.
+    svm_solves : int or None
+        Number of support vector machines that were solved.
+    newton_steps : int or None
+        Number of Newton steps.
+    seconds : float or None
+        Duration of the fit.
+    rows : int or None
+        Number of training rows.
+    features : int or None
+        Number of features.
+    support_vectors : int
+        Number of support vectors.
     matrices : tuple of ndarray
-        P of each learned kernel; most models have one, sums of given kernels none.
+        Matrix P of each learned kernel. Most models have one; weighted sums of given kernels have
+        none.
     """
 
     objective: float
@@ -65,40 +82,41 @@ class Facts:
 
     @property
     def within_tol(self) -> bool:
-        """Whether the certificate is as good as was asked for."""
+        """Whether the gap is at most the tolerance."""
         return bool(self.gap <= self.tol)
 
     @property
     def matrix_side(self) -> int | None:
-        """Side of P, the same for all kernels of a model."""
+        """Number of rows of P, which is the same for all kernels of a model."""
         return len(self.matrices[0]) if self.matrices else None
 
     @property
     def ranks_are_quick(self) -> bool:
-        """Whether finding them is not felt."""
+        """Whether the ranks can be computed without a noticeable delay."""
         return sum(float(len(P)) ** 3 for P in self.matrices) <= _QUICK_SIDE**3
 
     def matrix_ranks(self) -> list[int]:
-        """Numerical rank of each P."""
+        """Return the numerical rank of each P."""
         return [int(np.linalg.matrix_rank(P, hermitian=True)) for P in self.matrices]
 
 
 def facts_of(model: Any) -> Facts:
-    """Gather the facts of a fitted model from its attributes; nothing is computed.
+    """Collect the facts of a fitted model from its attributes, without computing anything.
 
     Parameters
     ----------
     model : fitted estimator of this library
-        With a learned kernel or a weighted sum of kernels.
+        Model with a learned kernel or a weighted sum of kernels.
 
     Returns
     -------
     Facts
+        The certificate and the size of the model.
 
     Raises
     ------
     AttributeError
-        When it is not fitted.
+        If the model is not fitted.
     """
     histories = _as_list(getattr(model, "history_", None))
     ends = [history[-1] for history in histories if history]
@@ -124,7 +142,7 @@ def facts_of(model: Any) -> Facts:
 
 
 def _as_list(value: Any) -> list[Any]:
-    """A list as it is, anything else as its only item, None as an empty one."""
+    """Return a list unchanged, None as an empty list, and anything else as a list of one item."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
@@ -138,7 +156,7 @@ def _learned_kernels(model: Any) -> list[Any]:
 
 
 def quick_relevance(model: Any) -> FloatArray | None:
-    """``feature_relevance_`` where it is known already, or quickly found; else None."""
+    """Return ``feature_relevance_`` if it is known or quick to compute, and None otherwise."""
     known = vars(model).get("feature_relevance_")
     if known is None and relevance_seconds(model) <= _QUICK_SECONDS:
         known = model.feature_relevance_
@@ -146,11 +164,11 @@ def quick_relevance(model: Any) -> FloatArray | None:
 
 
 def relevance_seconds(model: Any) -> float:
-    """About how long the relevance of the features takes on one core.
+    """Estimate the time for computing the relevance of the features on one core.
 
-    Read off measurements: a value of the learned function costs a fixed time, one for each row
-    of P and one for each feature of each support vector. What a kernel set that was defined in
-    Python costs is not known, and taken to be long.
+    The estimate is based on measurements. A value of the learned function costs a fixed time, a
+    time for each row of P, and a time for each feature of each support vector. The cost of a
+    kernel set that is defined in Python is not known and is assumed to be high.
     """
     kernels = _learned_kernels(model)
     known = (TessellatedKernels, PolynomialKernels)
@@ -165,17 +183,17 @@ def relevance_seconds(model: Any) -> float:
 
 
 def kernel_weights(model: Any) -> list[tuple[str, float]]:
-    """Names and weights of the kernels of a weighted sum, without those of weight zero.
+    """Return the names and weights of the kernels of a weighted sum, except those of weight zero.
 
     Parameters
     ----------
     model : fitted MultipleKernelSVC or MultipleKernelSVR
-        Its features are called by their names, where it knows any.
+        Model whose weights are returned. Features have their names if the model knows them.
 
     Returns
     -------
     list of (str, float)
-        The largest first.
+        Names and weights, in the order of decreasing weights.
     """
     weights = np.asarray(model.weights_)
     names = feature_names(model, model.n_features_in_)
@@ -185,7 +203,7 @@ def kernel_weights(model: Any) -> list[tuple[str, float]]:
 
 
 def kernel_name(kernel: Any, names: list[str]) -> str:
-    """What a kernel is, and which features it looks at."""
+    """Return a name that contains the type of a kernel and the features that it depends on."""
     if not is_dataclass(kernel):
         return repr(kernel)
     settings = [(f.name, getattr(kernel, f.name), f.default) for f in fields(kernel)]

@@ -1,4 +1,4 @@
-"""Tables as people have them: text, categories, dates and missing values on the way to a model."""
+"""Encoding of tables with text, categories, dates and missing values."""
 
 from tessella.tabular._encoder import TabularEncoder
 from tessella.tabular._pipeline import make_tabular_pipeline

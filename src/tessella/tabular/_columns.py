@@ -1,7 +1,7 @@
-"""Columns of pandas and polars frames and of arrays, as numbers or as categories.
+"""Conversion of the columns of frames and arrays to numbers or categories.
 
-Neither pandas nor polars is imported: a column is asked for its numpy array, and what a library
-has for a missing value is recognised by its name.
+Neither pandas nor polars is imported. A column is converted to a numpy array by its own method,
+and the missing values of a library are recognised by the names of their types.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float64]
 NUMBER, DATE, CATEGORY = "number", "date", "category"
 
 _MISSING, _TEXT, _OTHER = "missing", "text", "other"
-_PLAIN_KINDS = "biuf"  # numpy's letters for numbers
+_PLAIN_KINDS = "biuf"  # numpy's codes for numeric dtypes
 _TIME_KINDS = "mM"
 _TEXT_KINDS = "UT"
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -35,11 +35,11 @@ class Column:
     Attributes
     ----------
     label : str
-        Its name, or its number, for messages.
+        Name or number of the column, for messages.
     values : ndarray
-        What it holds, of any dtype.
+        Values of the column, of any dtype.
     categorical : bool
-        Whether it is declared to hold categories, whatever they look like.
+        Whether the column is declared to contain categories, whatever its values are.
     """
 
     label: str
@@ -48,12 +48,12 @@ class Column:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X has named columns, like the frames of pandas and polars."""
+    """Return whether X has named columns, like the frames of pandas and polars."""
     return all(hasattr(X, name) for name in ("shape", "columns", "dtypes"))
 
 
 def require_distinct_names(X: Any) -> None:
-    """Refuse a frame whose columns cannot be told apart."""
+    """Raise an error if two columns of a frame have the same name."""
     names = list(X.columns)
     if len(set(names)) < len(names):
         twice = sorted({str(name) for name in names if names.count(name) > 1})
@@ -61,28 +61,28 @@ def require_distinct_names(X: Any) -> None:
 
 
 def frame_columns(X: Any, declared: frozenset[Hashable]) -> list[Column]:
-    """Columns of a frame; `declared` are the names of those that hold categories."""
+    """Return the columns of a frame; `declared` are the names of columns with categories."""
     return [_frame_column(name, X[name], name in declared) for name in X.columns]
 
 
 def _frame_column(name: Any, series: Any, declared: bool) -> Column:
-    # polars gives its categories as text; those of pandas may be numbers.
+    # The categories of polars are text; those of pandas may be numbers.
     categorical = declared or str(series.dtype) == "category"
-    if str(series.dtype) == "Null":  # of polars: without any value, it may be any kind
+    if str(series.dtype) == "Null":  # of polars, for a column without any values
         return Column(repr(name), np.full(len(series), None), categorical)
     return Column(repr(name), series.to_numpy(), categorical)
 
 
 def array_columns(X: NDArray[Any], declared: frozenset[Hashable]) -> list[Column]:
-    """Columns of an array; `declared` are the numbers of those that hold categories."""
+    """Return the columns of an array; `declared` are the numbers of columns with categories."""
     return [Column(str(j), X[:, j], j in declared) for j in range(X.shape[1])]
 
 
-# ------------------------------------------------------------------------------- what it holds
+# -------------------------------------------------------------------------- kinds of columns
 
 
 def kind_of(column: Column) -> str:
-    """NUMBER, DATE or CATEGORY; an error that names the column if it is none of them."""
+    """Return NUMBER, DATE or CATEGORY, or raise an error that names the column."""
     letter = column.values.dtype.kind
     if column.values.ndim != 1 or letter not in _PLAIN_KINDS + _TIME_KINDS + _TEXT_KINDS + "O":
         raise _unsupported(column, f"values of dtype {column.values.dtype}")
@@ -104,8 +104,8 @@ def _kind_of_objects(column: Column) -> str:
         first, second = list(examples.values())[:2]
         raise ValueError(
             f"Column {column.label} mixes values of different kinds, for instance {first!r} and "
-            f"{second!r}. Make them all numbers or all text, or name the column in "
-            "categorical_features to take every distinct value as a category."
+            f"{second!r}. Convert all values to numbers or to text, or name the column in "
+            "categorical_features to treat every distinct value as a category."
         )
     (sort,) = examples
     return CATEGORY if sort == _TEXT else sort
@@ -115,14 +115,14 @@ def _sort_of(value: Any) -> str:
     if is_missing(value):
         return _MISSING
     if isinstance(value, date | timedelta | np.datetime64 | np.timedelta64):
-        return DATE  # before numbers: numpy counts its durations among the integers
+        return DATE  # checked before numbers, because durations of numpy are integers
     if isinstance(value, Real | Decimal | np.bool_):
         return NUMBER
     return _TEXT if isinstance(value, str) else _OTHER
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN, or what pandas has for them."""
+    """Return whether a value is None, NaN, or a missing value of pandas."""
     if value is None:
         return True
     if isinstance(value, float | np.floating | Decimal):
@@ -135,17 +135,17 @@ def is_missing(value: Any) -> bool:
 def _unsupported(column: Column, what: str) -> TypeError:
     return TypeError(
         f"Column {column.label} holds {what}, which is neither a number, a date, text nor a "
-        "category. Convert it, or leave it out."
+        "category. Convert the column, or remove it."
     )
 
 
-# ------------------------------------------------------------------------------ what to make of it
+# ----------------------------------------------------------------------- conversion of columns
 
 
 def as_numbers(column: Column, kind: str) -> FloatArray:
-    """Values as float64, dates in days since 1970; NaN where missing.
+    """Return the values as float64, with dates in days since 1970 and NaN for missing values.
 
-    `kind` is what the column was when the encoder was fitted.
+    The argument `kind` is the kind of the column when the encoder was fitted.
     """
     values = column.values
     letter = values.dtype.kind if values.ndim == 1 else ""
@@ -157,7 +157,7 @@ def as_numbers(column: Column, kind: str) -> FloatArray:
         numbers = np.array([_number(column, value, kind) for value in values], dtype=np.float64)
     if np.isinf(numbers).any():
         row = int(np.flatnonzero(np.isinf(numbers))[0])
-        raise ValueError(f"Column {column.label} contains infinity, the first in row {row}.")
+        raise ValueError(f"Column {column.label} contains infinity, first in row {row}.")
     return numbers
 
 
@@ -167,7 +167,7 @@ def _number(column: Column, value: Any, kind: str) -> float:
         return np.nan
     if sort != kind:
         raise ValueError(
-            f"Column {column.label} held {kind}s when the encoder was fitted and now holds "
+            f"Column {column.label} held {kind}s when the encoder was fitted, but now holds "
             f"{value!r}."
         )
     return float(value) if sort == NUMBER else _days(value)
@@ -186,16 +186,16 @@ def _days(value: Any) -> float:
     if isinstance(value, timedelta):
         return value.total_seconds() / _SECONDS
     if isinstance(value, datetime):
-        # A time without a zone is taken as it stands, not as this machine's.
+        # A time without a time zone is interpreted as UTC, not in the time zone of the machine.
         aware = value if value.tzinfo else value.replace(tzinfo=UTC)
         return aware.timestamp() / _SECONDS
     return float(value.toordinal() - _EPOCH)
 
 
 def as_categories(column: Column) -> NDArray[Any]:
-    """Values as text in an object array, NaN where missing.
+    """Return the values as text in an object array, with NaN for missing values.
 
-    As text, because the same category may come as 1 from one table and as 1.0 from another.
+    Categories are text, because a category may be 1 in one table and 1.0 in another.
     """
     if column.values.ndim != 1:
         raise _unsupported(column, f"values of dtype {column.values.dtype}")
@@ -214,13 +214,13 @@ def _category_name(value: Any) -> str:
 
 
 def require_no_numerals(column: Column, names: NDArray[Any], limit: int) -> None:
-    """Refuse a text column of numerals only, unless there are so few that they may be codes."""
+    """Raise an error if a text column contains only numbers, and too many of them to be codes."""
     distinct = {name for name in names if isinstance(name, str)}
     if len(distinct) > limit and all(map(_is_numeral, distinct)):
         raise ValueError(
             f"Column {column.label} holds numbers written as text, for instance "
-            f"{min(distinct)!r}. Convert it to numbers, or name it in categorical_features if "
-            "they are codes."
+            f"{min(distinct)!r}. Convert the column to numbers, or name it in "
+            "categorical_features if its values are codes."
         )
 
 

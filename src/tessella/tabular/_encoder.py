@@ -1,4 +1,4 @@
-"""From a table with text, dates and missing values to a matrix of finite numbers."""
+"""Encoder of tables with text, dates and missing values as matrices of finite numbers."""
 
 from __future__ import annotations
 
@@ -28,55 +28,62 @@ FloatArray = NDArray[np.float64]
 
 
 class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Turn the columns of a table into numbers: impute, indicate, encode.
+    """Encode the columns of a table as numbers, and impute missing values.
 
-    Takes pandas and polars frames, and arrays or lists of numbers or objects. Each column is one
-    of three kinds, decided when the encoder is fitted:
+    The encoder accepts pandas and polars frames, and arrays or lists of numbers or objects. When it
+    is fitted, it determines the kind of each column:
 
-    - numbers, truth values included: missing ones are replaced by the median, and a column that
-      had any gets a second one that says where;
-    - dates and durations: the same, in days, dates since 1970;
-    - categories, which is text and whatever is declared to be one: a column of zeros and ones for
-      each, missing being a category of its own. Rare ones share a column, and so do categories
-      that were not there in training (all zeros, if there were no rare ones).
+    - Numbers and booleans: missing values are replaced by the median. If a column has missing
+      values in the training data, a second column indicates where they are.
+    - Dates and durations: they are converted to days (dates to days since 1970) and then treated
+      like numbers.
+    - Categories: text, categorical columns of pandas and polars, and columns that are declared to
+      be categorical. Each category becomes a column of zeros and ones, and missing values are a
+      category of their own. Rare categories share one column. Categories that did not occur in
+      the training data belong to this column too, or become zeros if there is no such column.
 
     Parameters
     ----------
     categorical_features : sequence of str or int, default=None
-        Names of further columns (numbers of columns, for arrays) to take as categories, such as
-        codes that look like numbers. Text and pandas' and polars' categorical columns are taken
-        as such anyway.
+        Names of columns (numbers of columns, for arrays) to treat as categories, such as numeric
+        codes. Text columns and categorical columns of pandas and polars are always treated as
+        categories.
     max_categories : int, default=12
-        Most columns of zeros and ones for one column of categories. Of more, the most frequent
-        keep theirs and the others share the last. This is what keeps identifiers and names with
-        thousands of values from becoming thousands of features.
+        Largest number of columns that one column of categories is encoded as. If there are more
+        categories, the most frequent ones have columns of their own and the others share the last
+        column. This limit prevents identifiers and names with thousands of values from becoming
+        thousands of features.
     min_frequency : int, default=5
-        Categories with fewer rows than this share one column.
+        Smallest number of rows for which a category has a column of its own. Rarer categories
+        share one column.
 
     Attributes
     ----------
     kinds_ : tuple of str
-        "number", "date" or "category" for each column.
+        Kind of each column: "number", "date" or "category".
     medians_ : ndarray of shape (n_numbers,)
-        Of the columns with numbers and dates, in the order of the table; 0 for a column without
-        any value.
+        Medians of the columns with numbers and dates, in the order of the table. The median of a
+        column without any values is 0.
     gappy_ : ndarray of shape (n_gappy,)
-        Which of those columns had missing values.
+        Indices of the columns with missing values in the training data, counted among the columns
+        with numbers and dates.
     one_hot_ : OneHotEncoder or None
-        Of the categories, when there are any.
+        Encoder of the columns with categories, or None if there are no such columns.
     n_features_in_ : int
-        Number of columns.
+        Number of columns of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, when the table had any. They are checked when another one comes.
+        Names of the columns of the training data, with which the names of other tables are
+        compared. Defined only if the columns have names.
 
     See Also
     --------
-    make_tabular_pipeline : This and a model in one.
+    make_tabular_pipeline : Create a pipeline of an encoder and a model.
 
     Notes
     -----
-    The result has the numbers and dates first, in the order of the table, then their indicators
-    of missing values, then the categories. Scaling is left to the model.
+    The first columns of the result are the numbers and dates, in the order of the table. They are
+    followed by the indicators of missing values and by the categories. The encoder does not scale
+    the columns, because the models do.
 
     Examples
     --------
@@ -111,14 +118,14 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the kinds of the columns, medians and categories.
+        """Determine the kinds of the columns, the medians and the categories.
 
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)
-            The table.
+            Training data.
         y : ignored
-            For scikit-learn's pipelines.
+            Not used. It exists for compatibility with scikit-learn's pipelines.
 
         Returns
         -------
@@ -147,12 +154,12 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)
-            A table with the columns of the one that the encoder was fitted on.
+            Table with the same columns as the training data.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features_out)
-            Finite numbers; a frame after ``set_output``.
+            Encoded table of finite numbers. It is a frame if ``set_output`` was called.
         """
         check_is_fitted(self, "kinds_")
         columns = self._columns(X, reset=False)
@@ -166,16 +173,17 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.hstack(parts, dtype=np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns of the result.
+        """Return the names of the columns of the encoded table.
 
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names of the columns of the table, when it had none.
+            Names of the columns of the training data, if it was fitted without names.
 
         Returns
         -------
         ndarray of str objects
+            Names of the columns of the encoded table.
         """
         check_is_fitted(self, "kinds_")
         names = _check_feature_names_in(self, input_features)
@@ -190,10 +198,10 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, least in (("max_categories", 2), ("min_frequency", 1)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-                raise ValueError(f"{name}={value!r} must be a whole number >= {least}.")
+                raise ValueError(f"{name}={value!r} must be an integer >= {least}.")
 
     def _columns(self, X: Any, *, reset: bool) -> list[Column]:
-        """Columns of a table whose names and number are as they should be."""
+        """Return the columns of a table after their names and their number were checked."""
         if is_frame(X):
             require_distinct_names(X)
             validate_data(self, X, reset=reset, skip_check_array=True)
@@ -203,13 +211,13 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     "(feature(s)); a minimum of 1 is required of both."
                 )
             return frame_columns(X, self._declared(X.columns) if reset else frozenset())
-        if isinstance(X, list | tuple):  # numpy would make text of numbers beside text
+        if isinstance(X, list | tuple):  # numpy would convert a mixture of numbers and text to text
             X = np.array(X, dtype=object)
         X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
         return array_columns(X, self._declared(range(X.shape[1])) if reset else frozenset())
 
     def _declared(self, known: Iterable[Hashable]) -> frozenset[Hashable]:
-        """Columns that a fit has to take as categories; what is encoded later follows the fit."""
+        """Return the columns that are declared as categories in a fit."""
         given = self.categorical_features
         if isinstance(given, str):
             raise ValueError(
@@ -231,7 +239,7 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return names
 
     def _new_one_hot(self) -> Any:
-        from sklearn.preprocessing import OneHotEncoder  # loads much more than it is
+        from sklearn.preprocessing import OneHotEncoder  # slow to import
 
         return OneHotEncoder(
             handle_unknown="infrequent_if_exist",

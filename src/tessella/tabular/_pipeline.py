@@ -1,4 +1,4 @@
-"""An encoder and a model in one pipeline."""
+"""Pipelines of an encoder and a model."""
 
 from __future__ import annotations
 
@@ -21,29 +21,36 @@ def make_tabular_pipeline(
     max_categories: int = 12,
     min_frequency: int = 5,
 ) -> Pipeline:
-    """Make a model of tables with text, categories, dates and missing values.
+    """Create a pipeline for tables with text, categories, dates and missing values.
 
     Parameters
     ----------
     estimator : {"classifier", "regressor"} or estimator
-        The model, or which of :class:`~tessella.LearnedKernelSVC` and
-        :class:`~tessella.LearnedKernelSVR` to use, with their defaults.
-    categorical_features, max_categories, min_frequency
-        See :class:`TabularEncoder`.
+        Model that is fitted to the encoded table. The name "classifier" stands for
+        :class:`~tessella.LearnedKernelSVC`, and the name "regressor" for
+        :class:`~tessella.LearnedKernelSVR`, both with default parameters.
+    categorical_features : sequence of str or int, default=None
+        Names of columns (numbers of columns, for arrays) to treat as categories, such as numeric
+        codes. Text columns are always treated as categories.
+    max_categories : int, default=12
+        Largest number of columns that one column of categories is encoded as.
+    min_frequency : int, default=5
+        Smallest number of rows for which a category has a column of its own.
 
     Returns
     -------
     sklearn.pipeline.Pipeline
-        The steps are called "encoder" and "model", so a search varies ``model__C``.
+        Pipeline with the steps "encoder" and "model". In a search, the parameters of the model
+        have names such as ``model__C``.
 
     See Also
     --------
-    TabularEncoder : What happens to the columns.
+    TabularEncoder : Encode the columns of a table.
 
     Notes
     -----
-    After ``pipeline.set_output(transform="pandas")`` (or ``"polars"``) the model knows its
-    features by name, and so do its warnings and the displays of :mod:`tessella.inspection`.
+    After ``pipeline.set_output(transform="pandas")`` (or ``"polars"``) the model knows the names of
+    its features. Its warnings and the displays of :mod:`tessella.inspection` then use these names.
 
     Examples
     --------
@@ -70,7 +77,7 @@ def make_tabular_pipeline(
             f"estimator={estimator!r} must be 'classifier', 'regressor' or an instance of an "
             "estimator."
         )
-    from sklearn.pipeline import Pipeline  # loads much more than it is
+    from sklearn.pipeline import Pipeline  # slow to import
 
     encoder = TabularEncoder(
         categorical_features=categorical_features,
