@@ -7,6 +7,7 @@ from tessella.estimators import ExtrapolationWarning, LearnedKernelSVC, LearnedK
 from tessella.features import KernelFeatures
 from tessella.kernels import (
     IntegralKernels,
+    KernelDictionary,
     LearnedKernel,
     PolynomialKernels,
     TessellatedKernels,
@@ -16,7 +17,7 @@ from tessella.tabular import make_tabular_pipeline
 
 if TYPE_CHECKING:
     from tessella.model_selection import KernelPathCV
-    from tessella.multiple_kernels import KernelDictionary, MultipleKernelSVC, MultipleKernelSVR
+    from tessella.multiple_kernels import MultipleKernelSVC, MultipleKernelSVR
 
 __all__ = [
     "ExtrapolationWarning",
@@ -44,7 +45,7 @@ def __getattr__(name: str) -> Any:
         from tessella.model_selection import KernelPathCV
 
         return KernelPathCV
-    if name in ("KernelDictionary", "MultipleKernelSVC", "MultipleKernelSVR"):
+    if name in ("MultipleKernelSVC", "MultipleKernelSVR"):
         from tessella import multiple_kernels
 
         return getattr(multiple_kernels, name)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
 from numbers import Integral
 from typing import Any, Self
@@ -29,9 +27,8 @@ from tessella.estimators._solving import FitCallbacks, solve_problem
 from tessella.estimators._state import FittedState
 from tessella.estimators._warm_start import PreviousFit
 from tessella.inspection._names import feature_names
-from tessella.kernels import KernelSet, PolynomialKernels, TessellatedKernels
-from tessella.solvers import check_solver
-from tessella.solvers._run import Callback
+from tessella.kernels import BoundKernelSet, KernelSet, PolynomialKernels, TessellatedKernels
+from tessella.solvers import Callback, check_solver
 
 FloatArray = NDArray[np.float64]
 
@@ -111,6 +108,18 @@ class BaseLearnedKernel(
         """Solve the training problem."""
         return solve_problem(self, problem, callbacks, previous)
 
+    def _solver_name(self) -> str:
+        """Name of the solver to use, or "auto"."""
+        return self.solver
+
+    def _fixed_parameter(
+        self,
+        problem: TrainingProblem,  # noqa: ARG002
+        bound: BoundKernelSet,  # noqa: ARG002
+    ) -> Any:
+        """A parameter that a rule gives, so that it is not learned; None to learn it."""
+        return None
+
     def _start_from(self, kernel: Any) -> None:
         """Let the next fit, with `warm_start`, start from a kernel learned on other rows."""
         self._start_kernel = kernel
@@ -127,7 +136,7 @@ class BaseLearnedKernel(
             check_path(self.checkpoint)
         if self.precision not in _PRECISIONS:
             raise ValueError(f"precision={self.precision!r} is unknown; use one of {_PRECISIONS}.")
-        check_solver(self.solver)
+        check_solver(self._solver_name())
         self._kernel_set()
 
     def _check_early_stopping(self) -> None:
@@ -170,6 +179,12 @@ class BaseLearnedKernel(
             f"kernels={self.kernels!r} is unknown; use 'tessellated', 'polynomial' or a KernelSet "
             "such as TessellatedKernels(degree=2)."
         )
+
+    @property
+    def P_(self) -> Any:  # noqa: N802 - the name of the mathematics
+        """Positive semidefinite matrix of the learned kernel, or a list of them."""
+        kernel = self.kernel_
+        return [own.P for own in kernel] if isinstance(kernel, list) else kernel.P
 
     # ----------------------------------------------------------------------------- predicting
 
@@ -220,19 +235,3 @@ class BaseLearnedKernel(
         from tessella.persistence import save  # not above, because it imports the estimators
 
         save(self, path, metadata=metadata)
-
-
-@contextmanager
-def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Restore the attributes of an estimator if the ``with`` block fails or is interrupted.
-
-    For estimators that set their attributes one by one while they are fitted. Those of this
-    module do not need it.
-    """
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise

@@ -11,7 +11,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella._archive import ArchiveError, ArchiveFormat, ArrayStore, remove_unfinished
+from tessella.cones import Blocks, Point
 from tessella.estimators._training_set import TrainingSet
 from tessella.kernels import KernelSet
 from tessella.solvers import IterationRecord, Monitor, SolverResult, SolverStatus
@@ -31,8 +32,6 @@ INTERVAL = 30.0  # smallest number of seconds between two writes within a run
 # After these the same fit would not get further; after all others it can be continued.
 FINISHED = (SolverStatus.OPTIMAL, SolverStatus.VALIDATION, SolverStatus.STALLED)
 
-_PAIR = ("P", "w", "w_bound")
-
 
 class CheckpointError(ArchiveError):
     """A file cannot be read as a checkpoint, or it is the checkpoint of another fit."""
@@ -40,7 +39,7 @@ class CheckpointError(ArchiveError):
 
 _FORMAT = ArchiveFormat(
     name="tessella-checkpoint",
-    version=1,
+    version=2,
     noun="checkpoint",
     error=CheckpointError,
     others={"tessella-model": "this is a model file, not a checkpoint."},
@@ -52,7 +51,7 @@ class StartingPoint(Monitor):
 
     Parameters
     ----------
-    P : ndarray of shape (n_params, n_params)
+    parameter : ndarray or Blocks
         Parameter of the kernel.
     w : ndarray of shape (m,) or None
         Dual vector of the best pair; None if the rows have changed.
@@ -60,14 +59,14 @@ class StartingPoint(Monitor):
         Dual vector that proves the lower bound.
     """
 
-    def __init__(self, P: FloatArray, w: FloatArray | None, w_bound: FloatArray | None) -> None:
-        self.P = P
+    def __init__(self, parameter: Point, w: FloatArray | None, w_bound: FloatArray | None) -> None:
+        self.parameter = parameter
         self.w = w
         self._w_bound = w_bound
 
-    def known(self) -> Sequence[tuple[FloatArray, FloatArray]]:
-        """P with the dual vector of the best value and with that of the best lower bound."""
-        return [(self.P, w) for w in (self.w, self._w_bound) if w is not None]
+    def known(self) -> Sequence[tuple[Point, FloatArray]]:
+        """The parameter with the dual vectors of the best value and of the best lower bound."""
+        return [(self.parameter, w) for w in (self.w, self._w_bound) if w is not None]
 
 
 @dataclass(frozen=True)
@@ -155,8 +154,12 @@ class Checkpoint(Monitor):
     def _write(self, result: SolverResult) -> None:
         store = ArrayStore()
         history = self._whole_history(result)
-        arrays = zip(_PAIR, (result.P, result.w, result.w_bound), strict=True)
-        pair = {name: store.add(array, name) for name, array in arrays}
+        several = isinstance(result.parameter, Blocks)
+        blocks = result.parameter.parts if several else (result.parameter,)
+        pair: dict[str, Any] = {"w": store.add(result.w, "w")}
+        pair["w_bound"] = store.add(result.w_bound, "w_bound")
+        pair["blocks"] = [store.add(block, f"block.{k}") for k, block in enumerate(blocks)]
+        pair["several"] = several
         columns = {
             f.name: store.add(np.array([getattr(r, f.name) for r in history]), f"history.{f.name}")
             for f in fields(IterationRecord)
@@ -207,37 +210,46 @@ def continued(
 
 def _read(path: Path) -> _CheckpointContent:
     with _FORMAT.reading(path) as (manifest, arrays):
-        P, w, w_bound = (arrays[manifest["pair"][name]] for name in _PAIR)
-        square = P.ndim == 2 and P.shape[0] == P.shape[1]
-        finite = all(a.dtype == np.float64 and np.isfinite(a).all() for a in (P, w, w_bound))
-        if not square or not finite or w.shape != w_bound.shape:
+        pair = manifest["pair"]
+        w, w_bound = arrays[pair["w"]], arrays[pair["w_bound"]]
+        blocks = [arrays[name] for name in pair["blocks"]]
+        shaped = all(a.ndim == 1 or (a.ndim == 2 and len(a) == a.shape[1]) for a in blocks)
+        finite = all(a.dtype == np.float64 and np.isfinite(a).all() for a in (*blocks, w, w_bound))
+        counted = bool(pair["several"]) == (len(blocks) > 1) and blocks
+        if not (shaped and finite and counted) or w.shape != w_bound.shape:
             raise ArchiveError("the arrays of the checkpoint do not fit together.")
+        parameter: Point = Blocks(blocks) if pair["several"] else blocks[0]
         columns = {name: arrays[member].tolist() for name, member in manifest["history"].items()}
         rows = zip(*columns.values(), strict=True)
         return _CheckpointContent(
             fingerprint=dict(manifest["fingerprint"]),
             finished=bool(manifest["finished"]),
-            start=StartingPoint(P, w, w_bound),
+            start=StartingPoint(parameter, w, w_bound),
             history=tuple(IterationRecord(**dict(zip(columns, row, strict=True))) for row in rows),
             scores=[float(score) for score in manifest["validation_scores"]],
         )
 
 
 def fingerprint(
-    estimator: str, rows: TrainingSet, dual: DualProblem, kernels: KernelSet
+    estimator: str,
+    rows: TrainingSet,
+    dual: DualProblem,
+    kernels: KernelSet,
+    rule: str | None = None,
 ) -> dict[str, str]:
     """Digests of everything that defines a training problem, by name.
 
     Solver, tolerance, limits, precision and threads are left out, so they may change between two
     runs. The second run certifies the pair of the first again, so that even an equal fingerprint
-    of two different problems could not lead to a wrong certificate.
+    of two different problems could not lead to a wrong certificate. `rule` names how a parameter
+    that is not learned was chosen.
     """
     machine = (dual.linear, dual.lower, dual.upper, dual.epsilon)
     return {
         "estimator": estimator,
         "rows": _digest((rows.X, rows.y)),
         "C, weights or epsilon": _digest(machine),
-        "kernels": _digest((type(kernels), kernels.get_params(deep=False))),
+        "kernels": _digest((type(kernels), kernels.get_params(deep=False), rule)),
     }
 
 
@@ -260,6 +272,8 @@ def _feed(update: Callable[[bytes], None], value: Any) -> None:
             _feed(update, item)
     elif isinstance(value, np.generic):
         _feed(update, value.item())
+    elif is_dataclass(value) and not isinstance(value, type):
+        _feed(update, (type(value), {f.name: getattr(value, f.name) for f in fields(value)}))
     elif value is None or isinstance(value, bool | int | float | str):
         update(f"{value!r};".encode())
     else:

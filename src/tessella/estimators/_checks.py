@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from tessella.kernels import UnitBox
+from tessella.kernels import KernelSet, UnitBox
 
 FloatArray = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ def _with_remedy(error: ValueError) -> ValueError:
     return error
 
 
-def fit_box(X: FloatArray) -> UnitBox:
+def fit_box(X: FloatArray, kernels: KernelSet) -> UnitBox:
     """Fit the scaling of the features; raise ValueError if all features are constant."""
     box = UnitBox.fit(X)
     if not len(box.kept):
@@ -78,4 +78,6 @@ def fit_box(X: FloatArray) -> UnitBox:
             f"All {X.shape[1]} features are constant, so no kernel can tell the rows apart. Check "
             "that the right columns were selected."
         )
-    return box
+    if kernels.wants_raw_features:
+        return UnitBox.identity(X.shape[1])
+    return UnitBox.fit(X, keep_constant=True) if kernels.names_features else box

@@ -252,7 +252,12 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
         pairs = class_pairs(len(classes))
         machines = Machines.one_vs_one(rows.y, self.C * rows.weight, pairs)
         return TrainingProblem.build(
-            data, rows, machines, classes=classes, validation_set=validation_set
+            data,
+            rows,
+            machines,
+            self._kernel_set(),
+            classes=classes,
+            validation_set=validation_set,
         )
 
     def _solve(

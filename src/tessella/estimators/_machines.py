@@ -73,13 +73,12 @@ class Machines:
     def bind(
         self, kernels: KernelSet, X: FloatArray, dtype: DTypeLike, n_jobs: int | None
     ) -> BoundKernelSet:
-        """Bind a kernel set to the rows of all machines; X holds the scaled training rows."""
-        if len(self) == 1:
-            return kernels.bind(X[self.rows[0]], dtype=dtype, n_jobs=n_jobs)
-        # What depends on the data is computed from all rows, so that the machines agree on it.
-        resolved = kernels.resolve(X)
-        parts = [resolved.bind(X[own], dtype=dtype, n_jobs=n_jobs) for own in self.rows]
-        return StackedKernels(parts)
+        """Bind a resolved kernel set to the rows of all machines.
+
+        X holds the scaled training rows.
+        """
+        parts = [kernels.bind_resolved(X[own], dtype=dtype, n_jobs=n_jobs) for own in self.rows]
+        return parts[0] if len(parts) == 1 else StackedKernels(parts)
 
     def spread(self, w: FloatArray) -> FloatArray:
         """Coefficients of each machine on all merged rows, of shape (n_machines, n_rows)."""

@@ -14,7 +14,7 @@ from tessella.estimators._early_stopping import ValidationSet
 from tessella.estimators._layouts import DualLayouts
 from tessella.estimators._machines import Machines, class_pairs
 from tessella.estimators._training_set import TrainingSet
-from tessella.kernels import UnitBox
+from tessella.kernels import KernelSet, UnitBox
 
 FloatArray = NDArray[np.float64]
 
@@ -77,10 +77,15 @@ class TrainingProblem:
 
     @classmethod
     def build(
-        cls, data: ValidatedData, rows: TrainingSet, machines: Machines, **others: Any
+        cls,
+        data: ValidatedData,
+        rows: TrainingSet,
+        machines: Machines,
+        kernels: KernelSet,
+        **others: Any,
     ) -> TrainingProblem:
-        """The problem of some rows of validated data, with its features scaled by these rows."""
-        box = fit_box(rows.X)
+        """The problem of some rows of validated data, scaled as the kernel set wants them."""
+        box = fit_box(rows.X, kernels)
         names = data.feature_names
         return cls(rows, machines, box, len(data.X), feature_names=names, **others)
 

@@ -240,6 +240,7 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
             data,
             rows,
             Machines.single(dual),
+            self._kernel_set(),
             target_scale=scale,
             target_mean=mean,
             validation_set=validation_set,

@@ -22,13 +22,13 @@ from tessella.kernels import BoundKernelSet, KernelSet
 from tessella.problems import SaddlePoint
 from tessella.progress import ProgressDisplay
 from tessella.solvers import (
+    Callback,
     Monitors,
     SolverResult,
     TablePrinter,
     choose_solver,
     working_memory,
 )
-from tessella.solvers._run import Callback
 
 StateOf = Callable[[SolverResult], FittedState]
 
@@ -72,7 +72,8 @@ def solve_problem(
         if callbacks.scikit_learn is not None:
             callbacks.scikit_learn.state_of = state_of
         monitors = [start, display, scorer, checkpoint, callbacks.scikit_learn, callbacks.callback]
-        saddle_point = SaddlePoint(bound, problem.machines.dual)
+        fixed = estimator._fixed_parameter(problem, bound)
+        saddle_point = SaddlePoint(bound, problem.machines.dual, fixed)
         result = _run_solver(estimator, saddle_point, start, Monitors(monitors))
     if checkpoint is not None:
         result = checkpoint.finish(result)
@@ -82,12 +83,12 @@ def solve_problem(
 def _run_solver(
     estimator: Any, problem: SaddlePoint, start: StartingPoint | None, monitor: Monitors
 ) -> SolverResult:
-    return choose_solver(estimator.solver, problem)(
+    return choose_solver(estimator._solver_name(), problem)(
         problem,
         tol=estimator.tol,
         max_iter=int(estimator.max_iter),
         time_limit=estimator.time_limit,
-        P0=None if start is None else start.P,
+        parameter0=None if start is None else start.parameter,
         w0=None if start is None else start.w,
         n_jobs=estimator.n_jobs,
         callback=monitor,
@@ -96,13 +97,15 @@ def _run_solver(
 
 def _bind(estimator: Any, problem: TrainingProblem, kernels: KernelSet) -> BoundKernelSet:
     dtype = np.dtype(estimator.precision)
+    # Whatever depends on the data is decided by all rows, so that all machines agree on it.
     unit = problem.box.apply(problem.rows.X)
-    return problem.machines.bind(kernels, unit, dtype, estimator.n_jobs)
+    resolved = kernels.resolve(unit, problem.rows.weight)
+    return problem.machines.bind(resolved, unit, dtype, estimator.n_jobs)
 
 
 def _fits(start: StartingPoint, bound: BoundKernelSet) -> bool:
     """Whether the parameter of a starting point is one of the bound kernel set."""
-    return start.P.shape == (bound.n_params, bound.n_params)
+    return bound.cone.contains(start.parameter)
 
 
 def _open_checkpoint(
@@ -111,7 +114,8 @@ def _open_checkpoint(
     if estimator.checkpoint is None:
         return None
     name, dual = type(estimator).__name__, problem.machines.dual
-    return Checkpoint(estimator.checkpoint, fingerprint(name, problem.rows, dual, kernels))
+    mark = fingerprint(name, problem.rows, dual, kernels, getattr(estimator, "weighting", None))
+    return Checkpoint(estimator.checkpoint, mark)
 
 
 def _score_monitor(
@@ -148,9 +152,9 @@ def require_fit_memory(estimator: Any, kernels: KernelSet, problem: TrainingProb
     """Raise MemoryError, before anything large is allocated, for a fit that cannot succeed."""
     sizes, itemsize = problem.machines.sizes, np.dtype(estimator.precision).itemsize
     needed = kernels.memory_estimate(sum(sizes), len(problem.box.kept), itemsize)
-    needed += working_memory(estimator.solver, sizes, itemsize, by_rows=kernels.by_rows)
+    needed += working_memory(estimator._solver_name(), sizes, itemsize, by_rows=kernels.by_rows)
     remedies = [] if itemsize == 4 else ["precision='float32'"]
-    if estimator.solver not in ("auto", "working-set"):
+    if estimator._solver_name() not in ("auto", "working-set"):
         remedies.append("solver='working-set'")
     several = f" in {len(sizes)} machines" if len(sizes) > 1 else ""
     require_memory(

@@ -35,7 +35,7 @@ class FittedState:
     """The fitted attributes of an estimator, under the names that they have there.
 
     The public ones are described in :class:`LearnedKernelSVC`. With a kernel for each pair of
-    classes, ``kernel_``, ``P_``, ``history_`` and ``validation_scores_`` are lists.
+    classes, ``kernel_``, ``parameter_``, ``history_`` and ``validation_scores_`` are lists.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class FittedState:
     feature_names_in_: NDArray[Any] | None
     classes_: NDArray[Any] | None
     kernel_: LearnedKernel | list[LearnedKernel]
-    P_: Any
+    parameter_: Any
     support_: NDArray[np.intp]
     support_vectors_: FloatArray
     dual_coef_: FloatArray
@@ -108,11 +108,11 @@ def fitted_state(
     result : SolverResult
         The answer.
     """
-    kernel = LearnedKernel(kernels, result.P, problem.box)
+    kernel = LearnedKernel(kernels, result.parameter, problem.box)
     unfinished = result.status is not SolverStatus.OPTIMAL
     return FittedState(
         kernel_=kernel,
-        P_=kernel.P,
+        parameter_=kernel.parameter,
         **_common(problem, problem.target_scale * problem.layouts.stacked_to_given(result.w)),
         intercept_=problem.target_scale * result.intercept + problem.target_mean,
         n_iter_=result.n_iter,
@@ -166,7 +166,7 @@ def combined_state(
     validated = problem.validation_set is not None
     return FittedState(
         kernel_=[part.kernel_ for part in parts],  # type: ignore[misc]
-        P_=[part.P_ for part in parts],
+        parameter_=[part.parameter_ for part in parts],
         **_common(problem, coefficients),
         intercept_=np.concatenate([part.intercept_ for part in parts]),
         n_iter_=sum(part.n_iter_ for part in parts),

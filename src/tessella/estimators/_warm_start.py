@@ -66,4 +66,4 @@ class PreviousFit:
             w = problem.layouts.given_to_stacked(self.coefficients)
             if self.w_bound is not None:
                 w_bound = problem.layouts.given_to_stacked(self.w_bound)
-        return StartingPoint(self.kernel.P, w, w_bound)
+        return StartingPoint(self.kernel.parameter, w, w_bound)

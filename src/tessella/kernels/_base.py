@@ -256,8 +256,8 @@ class KernelSet(ABC):
         return "the kernel is given by the same formula"
 
     @property
-    def scales_itself(self) -> bool:
-        """Whether the set takes features in any units; others want them in the unit cube."""
+    def wants_raw_features(self) -> bool:
+        """Whether the set wants features in their own units, and not in the unit cube."""
         return False
 
     @property
@@ -315,6 +315,15 @@ class KernelSet(ABC):
             Threads of the compiled loops.
         """
 
+    def bind_resolved(
+        self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
+    ) -> BoundKernelSet:
+        """Like :meth:`bind`, for a set that :meth:`resolve` has returned.
+
+        Nothing is read off the rows, so that several bindings have the same parameter.
+        """
+        return self.bind(X, dtype=dtype, n_jobs=n_jobs)
+
     def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> KernelSet:
         """The same set with nothing left that depends on training rows; most sets are that.
 
@@ -338,7 +347,7 @@ class KernelSet(ABC):
     ) -> FloatArray:
         """Kernel matrix between the rows of X and of Y, of shape (len(X), len(Y))."""
 
-    def predictor(self, P: FloatArray, Y: ArrayLike, coefficients: FloatArray) -> Predictor:
+    def predictor(self, P: Point, Y: ArrayLike, coefficients: FloatArray) -> Predictor:
         """Prepare predictions with a fixed P and fixed support vectors.
 
         Whatever depends on the support vectors alone is computed here, once, so that each later
@@ -346,7 +355,7 @@ class KernelSet(ABC):
 
         Parameters
         ----------
-        P : ndarray of shape (n_params, n_params)
+        P : Point
             Parameter of the kernel.
         Y : array-like of shape (l, n)
             Support vectors, in the scale of the unit cube.

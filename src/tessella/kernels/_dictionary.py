@@ -20,6 +20,7 @@ from tessella.kernels._functions import (
     SingleKernel,
     tiles,
 )
+from tessella.kernels._predictor import Predictor
 
 if TYPE_CHECKING:
     from tessella.kernels._bound_dictionary import BoundDictionary
@@ -127,9 +128,9 @@ class KernelDictionary(KernelSet):
         return cls((*gaussians, *polynomials), each_feature, normalisation, standardise)
 
     @property
-    def scales_itself(self) -> bool:
-        """See :attr:`KernelSet.scales_itself`: kernels see raw or standardised features."""
-        return True
+    def wants_raw_features(self) -> bool:
+        """See :attr:`KernelSet.wants_raw_features`; standardising undoes any scaling before it."""
+        return not self.standardise
 
     @property
     def names_features(self) -> bool:
@@ -202,7 +203,7 @@ class KernelDictionary(KernelSet):
         """Not available before :meth:`resolve`: the scale of the kernels is not known."""
         raise _unresolved()
 
-    def scores(self, *_: Any, **__: Any) -> FloatArray:
+    def predictor(self, *_: Any, **__: Any) -> Predictor:
         """Not available before :meth:`resolve`: the scale of the kernels is not known."""
         raise _unresolved()
 
@@ -263,11 +264,6 @@ class FittedDictionary(KernelSet):
 
     def __len__(self) -> int:
         return len(self.kernels)
-
-    @property
-    def scales_itself(self) -> bool:
-        """See :attr:`KernelSet.scales_itself`."""
-        return True
 
     @property
     def names_features(self) -> bool:
@@ -375,27 +371,33 @@ class FittedDictionary(KernelSet):
         )
         return K
 
-    def scores(
-        self,
-        X: ArrayLike,
-        Y: ArrayLike,
-        P: FloatArray,
-        w: FloatArray,
-        *,
-        n_jobs: int | None = None,
-    ) -> FloatArray:
-        """See :meth:`KernelSet.scores`."""
-        weights = self.cone(0).read(P)
-        left, right = self.scaled(as_rows(X)), self.scaled(as_rows(Y))
+    def predictor(self, P: FloatArray, Y: ArrayLike, coefficients: FloatArray) -> Predictor:
+        """See :meth:`KernelSet.predictor`."""
+        return DictionaryPredictor(self, self.cone(0).read(P), as_rows(Y), coefficients)
 
-        def strip(rows: slice) -> FloatArray:
-            tile = np.empty((rows.stop - rows.start, len(right)))
-            self.combined(weights, left[rows], right, tile)
-            product: FloatArray = tile @ w
+
+class DictionaryPredictor(Predictor):
+    """Predictions of a weighted sum of kernels: the support vectors are scaled once."""
+
+    def __init__(
+        self, kernels: FittedDictionary, weights: FloatArray, Y: FloatArray, w: FloatArray
+    ) -> None:
+        self._kernels, self._weights, self._coefficients = kernels, weights, w
+        self._support = kernels.scaled(Y)
+        self.products_per_row = self._support.size + w.size
+
+    def scores(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
+        """See :meth:`Predictor.scores`."""
+        rows, support = self._kernels.scaled(as_rows(X)), self._support
+
+        def strip(own: slice) -> FloatArray:
+            tile = np.empty((own.stop - own.start, len(support)))
+            self._kernels.combined(self._weights, rows[own], support, tile)
+            product: FloatArray = tile @ self._coefficients
             return product
 
-        parts = in_threads(strip, strips(len(left), len(right)), n_jobs)
-        return np.concatenate(parts) if parts else np.zeros((0, *w.shape[1:]))
+        parts = in_threads(strip, strips(len(rows), len(support)), n_jobs)
+        return np.concatenate(parts) if parts else np.zeros((0, self._coefficients.shape[1]))
 
 
 def strips(n_rows: int, n_columns: int) -> list[slice]:

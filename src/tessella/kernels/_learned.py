@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tessella.cones import Blocks, Point
 from tessella.kernels._base import FloatArray, KernelSet, as_rows
 from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import UnitBox
@@ -25,8 +26,9 @@ class LearnedKernel:
     ----------
     kernels : KernelSet
         Family that the kernel was chosen from.
-    P : ndarray of shape (n_params, n_params)
-        Positive semidefinite matrix: the parameter of the kernel within its family.
+    parameter : ndarray or Blocks
+        Parameter of the kernel within its family: a positive semidefinite matrix, the weights of
+        a dictionary, or the blocks of a sum of kernel sets.
     box : UnitBox
         Scaling of raw features to the unit cube.
 
@@ -62,8 +64,19 @@ class LearnedKernel:
     """
 
     kernels: KernelSet
-    P: FloatArray
+    parameter: Point
     box: UnitBox
+
+    @property
+    def P(self) -> FloatArray:  # noqa: N802 - the name of the mathematics
+        """Positive semidefinite matrix of the kernel, if its parameter is one matrix."""
+        if np.ndim(self.parameter) != 2:
+            raise AttributeError(
+                f"The parameter of this kernel, from {type(self.kernels).__name__}, is not one "
+                "matrix P; use its attribute parameter."
+            )
+        matrix: FloatArray = self.parameter
+        return matrix
 
     def __call__(
         self, X: ArrayLike, Y: ArrayLike | None = None, *, n_jobs: int | None = None
@@ -87,8 +100,8 @@ class LearnedKernel:
         if np.ndim(X) == 1:
             return self._of_two_rows(X, X if Y is None else Y)
         if Y is None or Y is X:
-            return self.kernels.bind(self._scale(X), n_jobs=n_jobs).gram(self.P)
-        return self.kernels.cross(self._scale(X), self._scale(Y), self.P, n_jobs=n_jobs)
+            return self.kernels.bind_resolved(self._scale(X), n_jobs=n_jobs).gram(self.parameter)
+        return self.kernels.cross(self._scale(X), self._scale(Y), self.parameter, n_jobs=n_jobs)
 
     def diag(self, X: ArrayLike) -> FloatArray:
         """Compute ``k(x, x)`` for each row of X, without the kernel matrix.
@@ -103,7 +116,7 @@ class LearnedKernel:
         ndarray of shape (m,)
             Diagonal of the kernel matrix of X.
         """
-        return self.kernels.diag(self._scale(X), self.P)
+        return self.kernels.diag(self._scale(X), self.parameter)
 
     def scores(
         self, X: ArrayLike, Y: ArrayLike, w: FloatArray, *, n_jobs: int | None = None
@@ -144,7 +157,7 @@ class LearnedKernel:
             An object whose ``scores(X)`` is ``self(X, Y) @ coefficients``. It pays for the
             support vectors once, however often it is used.
         """
-        prepared = self.kernels.predictor(self.P, self._scale(Y), coefficients)
+        prepared = self.kernels.predictor(self.parameter, self._scale(Y), coefficients)
         return KernelPredictor(self.box, prepared)
 
     @property
@@ -172,16 +185,19 @@ class LearnedKernel:
         return (
             type(self.kernels) is type(other.kernels)
             and _same(self.kernels.get_params(), other.kernels.get_params())
-            and _same(self.P, other.P)
+            and _same(self.parameter, other.parameter)
             and _same(vars(self.box), vars(other.box))
         )
 
     def __hash__(self) -> int:
-        return hash((type(self.kernels), self.P.tobytes(), self.box.offset.tobytes()))
+        blocks = self.parameter if isinstance(self.parameter, Blocks) else (self.parameter,)
+        content = b"".join(block.tobytes() for block in blocks)
+        return hash((type(self.kernels), content, self.box.offset.tobytes()))
 
     def __repr__(self) -> str:
         family = type(self.kernels).__name__
-        return f"LearnedKernel({family}, n_features={self.n_features_in}, n_params={len(self.P)})"
+        degree = self.kernels.cone(len(self.box.kept)).degree
+        return f"LearnedKernel({family}, n_features={self.n_features_in}, n_params={degree})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from tessella.kernels._base import (
     as_rows,
 )
 from tessella.kernels._functions import checked_features
+from tessella.kernels._predictor import ColumnPredictor
 
 
 @dataclass
@@ -58,9 +59,9 @@ class KernelsOnFeatures(KernelSet):
         return self.kernels.by_rows
 
     @property
-    def scales_itself(self) -> bool:
-        """See :attr:`KernelSet.scales_itself`."""
-        return self.kernels.scales_itself
+    def wants_raw_features(self) -> bool:
+        """See :attr:`KernelSet.wants_raw_features`."""
+        return self.kernels.wants_raw_features
 
     @property
     def names_features(self) -> bool:
@@ -109,11 +110,16 @@ class KernelsOnFeatures(KernelSet):
 
     def bind(
         self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
-    ) -> BoundKernelSet:
+    ) -> BoundOnFeatures:
         """See :meth:`KernelSet.bind`."""
-        own = self.resolve(X)
-        inner = own.kernels.bind(own._seen(X), dtype=dtype, n_jobs=n_jobs)
-        return BoundOnFeatures(inner, own.features)
+        return self.resolve(X).bind_resolved(X, dtype=dtype, n_jobs=n_jobs)
+
+    def bind_resolved(
+        self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
+    ) -> BoundOnFeatures:
+        """See :meth:`KernelSet.bind_resolved`."""
+        inner = self.kernels.bind_resolved(self._seen(X), dtype=dtype, n_jobs=n_jobs)
+        return BoundOnFeatures(inner, self.features)
 
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
         """See :meth:`KernelSet.memory_estimate`."""
@@ -124,11 +130,10 @@ class KernelsOnFeatures(KernelSet):
         """See :meth:`KernelSet.cross`."""
         return self.kernels.cross(self._seen(X), self._seen(Y), P, n_jobs=n_jobs)
 
-    def scores(
-        self, X: ArrayLike, Y: ArrayLike, P: Any, w: FloatArray, *, n_jobs: int | None = None
-    ) -> FloatArray:
-        """See :meth:`KernelSet.scores`."""
-        return self.kernels.scores(self._seen(X), self._seen(Y), P, w, n_jobs=n_jobs)
+    def predictor(self, P: Any, Y: ArrayLike, coefficients: FloatArray) -> ColumnPredictor:
+        """See :meth:`KernelSet.predictor`."""
+        inner = self.kernels.predictor(P, self._seen(Y), coefficients)
+        return ColumnPredictor(inner, self.features)
 
     def diag(self, X: ArrayLike, P: Any) -> FloatArray:
         """See :meth:`KernelSet.diag`."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,6 +70,45 @@ class MatrixPredictor(Predictor):
             matrix = self._kernels.cross(rows[tile], self._Y, self._P, n_jobs=n_jobs)
             result[tile] = matrix @ self._coefficients
         return result
+
+
+class SumPredictor(Predictor):
+    """The sum of the predictions of several kernel sets, each with the columns that it sees.
+
+    Parameters
+    ----------
+    parts : sequence of Predictor
+        The predictor of each kernel set.
+    """
+
+    def __init__(self, parts: Sequence[Predictor]) -> None:
+        self._parts = tuple(parts)
+        self.products_per_row = max(part.products_per_row for part in self._parts)
+
+    def scores(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
+        """See :meth:`Predictor.scores`."""
+        return reduce(add, (part.scores(X, n_jobs=n_jobs) for part in self._parts))
+
+
+class ColumnPredictor(Predictor):
+    """Predictions of a kernel set that sees some columns only.
+
+    Parameters
+    ----------
+    inner : Predictor
+        The predictor on these columns.
+    features : tuple of int
+        Numbers of the columns.
+    """
+
+    def __init__(self, inner: Predictor, features: tuple[int, ...]) -> None:
+        self._inner, self._features = inner, list(features)
+        self.products_per_row = inner.products_per_row
+
+    def scores(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
+        """See :meth:`Predictor.scores`."""
+        rows = np.asarray(X, dtype=np.float64)[:, self._features]
+        return self._inner.scores(np.ascontiguousarray(rows), n_jobs=n_jobs)
 
 
 def row_tiles(n_rows: int, row_size: int) -> list[slice]:

@@ -33,8 +33,17 @@ class UnitBox:
     span: FloatArray
 
     @classmethod
-    def fit(cls, X: FloatArray) -> UnitBox:
-        """The box of the rows of X."""
+    def identity(cls, n_features: int) -> UnitBox:
+        """The map that leaves rows as they are."""
+        return cls(n_features, np.arange(n_features), np.zeros(n_features), np.ones(n_features))
+
+    @classmethod
+    def fit(cls, X: FloatArray, *, keep_constant: bool = False) -> UnitBox:
+        """The box of the rows of X.
+
+        With `keep_constant`, constant columns are kept and sent to zero, so that the columns keep
+        their numbers.
+        """
         low, high = X.min(axis=0), X.max(axis=0)
         with np.errstate(over="ignore"):
             span = high - low
@@ -45,7 +54,10 @@ class UnitBox:
             )
         # A spread within rounding of the values themselves is noise of a constant column.
         noise = 4 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
-        kept = np.flatnonzero(span > noise)
+        varying = span > noise
+        if keep_constant:
+            return cls(X.shape[1], np.arange(X.shape[1]), low, np.where(varying, span, np.inf))
+        kept = np.flatnonzero(varying)
         return cls(X.shape[1], kept, low[kept], span[kept])
 
     def apply(self, X: FloatArray) -> FloatArray:

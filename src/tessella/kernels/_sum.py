@@ -28,6 +28,7 @@ from tessella.kernels._base import (
     as_dual_vector,
     as_rows,
 )
+from tessella.kernels._predictor import SumPredictor
 
 
 @dataclass
@@ -87,9 +88,9 @@ class KernelSum(KernelSet):
         return self
 
     @property
-    def scales_itself(self) -> bool:
-        """See :attr:`KernelSet.scales_itself`."""
-        return all(part.scales_itself for part in self.parts)
+    def wants_raw_features(self) -> bool:
+        """See :attr:`KernelSet.wants_raw_features`."""
+        return all(part.wants_raw_features for part in self.parts)
 
     @property
     def names_features(self) -> bool:
@@ -129,9 +130,15 @@ class KernelSum(KernelSet):
         self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
     ) -> BoundSum:
         """See :meth:`KernelSet.bind`."""
+        return self.resolve(X).bind_resolved(X, dtype=dtype, n_jobs=n_jobs)
+
+    def bind_resolved(
+        self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
+    ) -> BoundSum:
+        """See :meth:`KernelSet.bind_resolved`."""
         rows = as_rows(X)
-        resolved = self.resolve(rows)
-        return BoundSum([part.bind(rows, dtype=dtype, n_jobs=n_jobs) for part in resolved.parts])
+        parts = [part.bind_resolved(rows, dtype=dtype, n_jobs=n_jobs) for part in self.parts]
+        return BoundSum(parts)
 
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
         """See :meth:`KernelSet.memory_estimate`; a second matrix to add the parts' up."""
@@ -143,12 +150,10 @@ class KernelSum(KernelSet):
         parts = zip(self.parts, P, strict=True)
         return reduce(add, (part.cross(X, Y, own, n_jobs=n_jobs) for part, own in parts))
 
-    def scores(
-        self, X: ArrayLike, Y: ArrayLike, P: Any, w: FloatArray, *, n_jobs: int | None = None
-    ) -> FloatArray:
-        """See :meth:`KernelSet.scores`."""
+    def predictor(self, P: Any, Y: ArrayLike, coefficients: FloatArray) -> SumPredictor:
+        """See :meth:`KernelSet.predictor`."""
         parts = zip(self.parts, P, strict=True)
-        return reduce(add, (part.scores(X, Y, own, w, n_jobs=n_jobs) for part, own in parts))
+        return SumPredictor([part.predictor(own, Y, coefficients) for part, own in parts])
 
     def diag(self, X: ArrayLike, P: Any) -> FloatArray:
         """See :meth:`KernelSet.diag`."""

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tessella import _core
 from tessella.backend import ProductForm, effective_threads
-from tessella.kernels._base import FloatArray, as_rows, symmetric_factors
+from tessella.cones import symmetric_factors
+from tessella.kernels._base import FloatArray, as_rows
 from tessella.kernels._monomials import IntArray
 from tessella.kernels._predictor import Predictor, row_tiles
 from tessella.kernels._tessellated_basis import Basis, Factor, Side

@@ -1,25 +1,11 @@
 """Multiple kernel learning: weighted sums of the kernels of a dictionary.
 
-The convex problem, its certificate and the solvers are described in
-``tessella.multiple_kernels._problem``, ``_learned`` and ``_simple``.
+The two estimators are those of :mod:`tessella.estimators` with a
+:class:`~tessella.kernels.KernelDictionary` as their kernel set, and with rules that give the
+weights instead of learning them.
 """
 
 from tessella.multiple_kernels._classifier import MultipleKernelSVC
-from tessella.multiple_kernels._dictionary import (
-    CombinedKernel,
-    FittedDictionary,
-    KernelDictionary,
-)
-from tessella.multiple_kernels._kernels import Gaussian, OnFeatures, Polynomial
 from tessella.multiple_kernels._regressor import MultipleKernelSVR
 
-__all__ = [
-    "CombinedKernel",
-    "FittedDictionary",
-    "Gaussian",
-    "KernelDictionary",
-    "MultipleKernelSVC",
-    "MultipleKernelSVR",
-    "OnFeatures",
-    "Polynomial",
-]
+__all__ = ["MultipleKernelSVC", "MultipleKernelSVR"]

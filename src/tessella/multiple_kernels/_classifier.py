@@ -2,129 +2,183 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 
-from tessella.estimators._machines import Machines, class_pairs
-from tessella.estimators._one_vs_one import OneVsOneMixin, class_multipliers, encode_labels
-from tessella.estimators._training_set import TrainingSet
-from tessella.multiple_kernels._base import BaseMultipleKernel, Task
-from tessella.multiple_kernels._bound import BoundDictionary
-from tessella.multiple_kernels._fixed import weights_of_scores
+from tessella.estimators import LearnedKernelSVC
+from tessella.estimators._problem import TrainingProblem
+from tessella.kernels import BoundDictionary
+from tessella.multiple_kernels._mixin import KernelWeightsMixin
 from tessella.multiple_kernels._performance import accuracies
+from tessella.multiple_kernels._rules import weights_of_scores
 
 FloatArray = NDArray[np.float64]
 
 
-class MultipleKernelSVC(ClassifierMixin, OneVsOneMixin, BaseMultipleKernel):  # type: ignore[misc]
+class MultipleKernelSVC(KernelWeightsMixin, LearnedKernelSVC):
     """Support vector classification with a weighted sum of kernels from a dictionary.
 
-    Finds weights μ ≥ 0 with sum 1 and the machine with the kernel ``Σ μ_i k_i``: together, with a
-    proof of how far from the optimum they can be, or the weights by a rule.
+    Finds nonnegative weights μ with sum 1 and the machine with the kernel ``Σ μ_i k_i``. Weights
+    and machine are found together, with a proof of how far from the optimum they can be, or the
+    weights are given by a rule.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the loss, per sample. Dictionaries divide kernels by the mean of their diagonal
-        unless told otherwise, so C means what it does for a Gaussian kernel in
+        Weight of the loss of each sample. A dictionary divides kernels by the mean of their
+        diagonal by default, so `C` has the meaning that it has for a Gaussian kernel in
         :class:`sklearn.svm.SVC`.
     kernels : "standard", list of kernels or KernelDictionary, default="standard"
-        What to choose from. "standard" is :meth:`KernelDictionary.standard`: Gaussians with ten
+        Kernels to weigh. "standard" is :meth:`KernelDictionary.standard`: Gaussians with ten
         bandwidths from 0.5 to 10 and polynomials of degree 1 to 3, of all features and of each
-        feature alone, which are 13 (n + 1) kernels. A list is ``KernelDictionary(list)``:
-        features standardised, kernels divided by their mean diagonal.
+        feature alone, which are 13 (n + 1) kernels for n features. A list stands for
+        ``KernelDictionary(list)``, which standardises features and divides each kernel by its mean
+        diagonal.
     weighting : {"learned", "simple", "average", "alignment", "performance"}, default="learned"
         How the weights are found.
 
-        - "learned": by our own solver, together with the machine, to a certified gap.
-        - "simple": by SimpleMKL (Rakotomamonjy et al., 2008). Same optimum, many more SVMs.
-        - "average": all equal (AMKL).
-        - "alignment": largest centred alignment with the classes (CKA; Cortes et al., 2012), in
-          closed form where that has no negative weight, else its least squares problem with
-          weights ≥ 0.
+        - "learned": together with the machine, to a certified gap.
+        - "simple": by SimpleMKL (Rakotomamonjy et al., 2008), which finds the same optimum with
+          many more support vector machines.
+        - "average": all weights are equal (AMKL).
+        - "alignment": the largest centred alignment with the classes (CKA; Cortes et al., 2012),
+          in closed form if that has no negative weight, and otherwise by its least squares
+          problem with nonnegative weights.
         - "performance": in proportion to the accuracy of each kernel alone in threefold
           cross-validation (PWMK; Tanabe et al., 2008).
     tol : float, default=1e-3
-        Certified relative gap at which to stop.
+        Certified relative gap at which the solver stops.
     max_iter : int, default=1000
-        Limit on the solver's iterations.
+        Largest number of iterations of the solver.
     time_limit : float, default=None
-        Limit in seconds on the solver; the best certified model so far is kept. The rules of
-        "alignment" and "performance" take their time before that.
+        Largest number of seconds of the solver. When it is reached, the best certified model so
+        far is kept. The rules "alignment" and "performance" take their time before that.
+    precision : {"float64", "float32"}, default="float64"
+        Data type of stored kernel matrices. "float32" needs half the memory. The certificate is
+        always computed in float64, but gaps much below 1e-4 may not be reached with "float32".
+    multi_class : {"shared", "separate"}, default="shared"
+        Kernels for more than two classes, where there is a machine for each pair of classes.
+        "shared" finds one set of weights for all machines: the sum of their problems is convex,
+        and one certificate holds for it. "separate" finds weights for each machine; `kernel_`,
+        `weights_`, `history_` and `validation_scores_` are then lists.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        With more than two classes, whether `decision_function` has a column for each class or
-        for each pair, as in :class:`sklearn.svm.SVC`.
+        Whether `decision_function` has a column for each class or for each pair of classes, as in
+        :class:`sklearn.svm.SVC`. Ignored with two classes.
     break_ties : bool, default=False
-        With more than two classes, whether `predict` decides between classes that win as many
-        pairs by their scores, rather than for the first of them.
+        Whether `predict` decides by the scores if several classes win as many pairs. Otherwise it
+        returns the first of these classes. Ignored with two classes.
     class_weight : dict or "balanced", default=None
-        Multipliers of `C` by class, as in :class:`sklearn.svm.SVC`.
+        Factors of `C` for each class, as in :class:`sklearn.svm.SVC`.
+    early_stopping : bool, default=False
+        Whether to hold out validation rows and to stop when the score on them has not improved
+        for `n_iter_no_change` records of the solver. The validation score decides only when to
+        stop. The model that is kept is the best certified one, and its certificate is that of the
+        problem on the other rows.
+    validation_fraction : float, default=0.1
+        Fraction of the rows that early stopping holds out, the same for every class.
+    n_iter_no_change : int, default=5
+        Number of records without a better validation score after which early stopping ends the
+        fit.
+    checkpoint : path-like, default=None
+        File to which the best certified model of a long fit is written, at most every 30 seconds
+        and at the end. A later fit of the same problem (rows, weights, `C`, kernels;
+        tolerance and limits may differ) continues from it. The checkpoint of another problem is
+        replaced if that fit was finished, and is an error otherwise. Two fits that run at the same
+        time need two files. `max_iter` and `time_limit` hold for each run; `history_` has the
+        records of all runs.
+    warm_start : bool, default=False
+        Whether to start from the kernel of the previous fit and, if the number of rows is the
+        same, from its dual coefficients. If there is a checkpoint, the fit starts from that.
+    warn_outside : bool, default=False
+        Whether to raise an :class:`ExtrapolationWarning` when rows to predict lie outside the
+        range of the training data. :meth:`count_outside` returns the same information.
     verbose : int, default=0
-        1 prints a line per iteration; 2 shows a live display, which needs rich on a terminal.
+        1 prints a line per iteration. 2 shows a live display, which needs rich on a terminal.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random choice of validation rows for early stopping. Nothing else is random.
     n_jobs : int, default=None
-        Threads; None for all the process may use.
+        Number of threads. None uses all cores that the process may use.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels, in order.
+        Sorted labels.
     weights_ : ndarray of shape (n_kernels,)
-        Weights of the kernels; not negative, with sum 1.
+        Weights of the kernels, which are not negative and sum to one.
     dictionary_ : FittedDictionary
-        The kernels, on the scale of the training rows: ``dictionary_.kernels[i]`` has weight i.
-    kernel_ : CombinedKernel
-        Their weighted sum: ``kernel_(X, Y)`` is its matrix, on raw features.
-    support_, support_vectors_ : ndarray
-        Rows of the training data with a nonzero coefficient in some machine: their numbers, and
-        the rows. Equal rows with equal labels are one row here, the first of them.
+        Kernels on the scale of the training rows: ``dictionary_.kernels[i]`` has weight i.
+    kernel_ : LearnedKernel
+        Weighted sum of the kernels, a function of rows in the units of the training data:
+        ``kernel_(X, Y)`` is the kernel matrix.
+    support_ : ndarray of shape (n_support,)
+        Indices of the support vectors in the training data: the rows with a nonzero coefficient in
+        at least one machine. Equal rows with equal labels are merged and count as the first one.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        Support vectors, in the units of the training data.
     dual_coef_ : ndarray of shape (n_machines, n_support)
-        Their signed coefficients: one row with two classes, else one for each pair of classes.
+        Signed coefficients of the support vectors. There is one machine with two classes, and one
+        for each pair of classes with more.
     intercept_ : ndarray of shape (n_machines,)
-        Offsets: ``kernel_(X, support_vectors_) @ dual_coef_.T + intercept_`` are the scores.
-    objective_, lower_bound_, gap_ : float
-        With "learned" and "simple", certified upper and lower bounds of the optimum over weights
-        and machines, and their relative difference. Otherwise the weights are no optimum of
-        anything, and these are the bounds of their own SVM. With several machines, those of the
-        sum over all of them.
+        Constants of the decision functions. The scores of all machines are
+        ``kernel_(X, support_vectors_) @ dual_coef_.T + intercept_``.
+    objective_ : float
+        Certified upper bound of the optimal value, summed over all machines. The optimum is over
+        weights and machines if the weights are "learned" or "simple", and over the machines with
+        the given weights otherwise.
+    lower_bound_ : float
+        Certified lower bound of the same optimal value.
+    gap_ : float
+        Certified relative gap: the difference of `objective_` and `lower_bound_`, divided by
+        `objective_`. It is at most `tol` unless the solver stopped early.
     n_iter_ : int
-        Iterations of the solver.
+        Number of iterations of the solver.
     history_ : tuple of IterationRecord
-        Bounds, steps, SVMs on all samples and times of each iteration.
+        Bounds, step length and time of each iteration.
     status_ : str
-        Why the solver stopped.
+        Reason why the solver stopped: "optimal" if the gap reached `tol`.
+    solver_ : str
+        Name of the solver that was used.
+    validation_scores_ : ndarray of shape (n_records,) or None
+        Validation score of the best certified model at each record of the solver. None without
+        early stopping.
+    feature_relevance_ : ndarray of shape (n_features_in_,)
+        Share of the variance of the learned function that involves each feature, between 0 and 1.
+        See :func:`tessella.inspection.feature_relevance` for the formula. It is computed when it
+        is first read, on at most 256 representative training rows that the model keeps.
+    interaction_relevance_ : ndarray of shape (n_features_in_, n_features_in_)
+        Share of the variance of the learned function that needs both features of a pair. See
+        :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
+        and is NaN for pairs outside the 12 features of largest relevance.
     n_features_in_ : int
-        Number of features.
+        Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, when the training data had any.
+        Names of the features of the training data. Only available if it had names.
 
     See Also
     --------
-    MultipleKernelSVR : The same for regression.
-    LearnedKernelSVC : Learns a kernel of a continuous family instead.
+    MultipleKernelSVR : Regression with a weighted sum of kernels.
+    LearnedKernelSVC : Classification with a kernel of a continuous family.
 
     Notes
     -----
-    With more than two classes there is a machine for each pair of them, and all share the
-    weights: the sum of their problems is convex, and one certificate holds for it.
-
-    Kernel matrices are computed where they are needed and not kept, but for their weighted sum:
-    a fit holds one m × m matrix, two more with "simple" and "performance", and three more of the
-    samples that move with "learned". Models are kept with pickle or joblib.
+    The estimator is :class:`LearnedKernelSVC` with a :class:`KernelDictionary` as its kernel set,
+    and everything that holds for that estimator holds here: long fits, saving, relevance, search.
+    With more than two classes there is a machine for each pair of them, and all share the weights.
+    Kernel matrices are computed where they are needed and not kept, except for their weighted sum.
 
     Examples
     --------
     >>> from sklearn.datasets import make_circles
     >>> from tessella import MultipleKernelSVC
+    >>> from tessella.kernels import Gaussian, Polynomial
     >>> X, y = make_circles(200, noise=0.1, factor=0.4, random_state=0)
     >>> model = MultipleKernelSVC().fit(X, y)
     >>> model.score(X, y) > 0.95
     True
     >>> model.gap_ <= model.tol
     True
-    >>> from tessella.multiple_kernels import Gaussian, Polynomial
     >>> two = MultipleKernelSVC(kernels=[Gaussian(1.0), Polynomial(1)]).fit(X, y)
     >>> two.weights_.argmax()
     np.int64(0)
@@ -139,10 +193,19 @@ class MultipleKernelSVC(ClassifierMixin, OneVsOneMixin, BaseMultipleKernel):  # 
         tol: float = 1e-3,
         max_iter: int = 1000,
         time_limit: float | None = None,
+        precision: str = "float64",
+        multi_class: str = "shared",
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         class_weight: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        checkpoint: Any = None,
+        warm_start: bool = False,
+        warn_outside: bool = False,
         verbose: int = 0,
+        random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.C = C
@@ -151,47 +214,31 @@ class MultipleKernelSVC(ClassifierMixin, OneVsOneMixin, BaseMultipleKernel):  # 
         self.tol = tol
         self.max_iter = max_iter
         self.time_limit = time_limit
+        self.precision = precision
+        self.multi_class = multi_class
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.class_weight = class_weight
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.checkpoint = checkpoint
+        self.warm_start = warm_start
+        self.warn_outside = warn_outside
         self.verbose = verbose
+        self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the weights and the classifier.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training data, dense and finite.
-        y : array-like of shape (n_samples,)
-            Labels, of any type and any number of classes from two on.
-        sample_weight : array-like of shape (n_samples,), optional
-            Multipliers of `C`. Weight k is the same as k copies, weight 0 as absence.
-
-        Returns
-        -------
-        MultipleKernelSVC
-            The fitted estimator.
-        """
-        return self._fit(X, y, sample_weight)
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        self._check_votes()
-
-    def _task(self, X: FloatArray, y: Any, weight: FloatArray) -> Task:
-        classes, codes = encode_labels(y, weight)
-        weight = weight * class_multipliers(self.class_weight, classes, codes, weight)
-        rows = TrainingSet.build(X, codes, weight)
-        self.classes_ = classes
-        pairs = class_pairs(len(classes))
-        return Task(rows, Machines.one_vs_one(rows.y, self.C * rows.weight, pairs))
-
-    def _targets(self, task: Task) -> FloatArray:
-        indicators: FloatArray = (task.rows.y[:, None] == np.arange(len(self.classes_))) + 0.0
+    def _targets(self, problem: TrainingProblem) -> FloatArray:
+        """Indicators of the classes."""
+        assert problem.classes is not None
+        indicators: FloatArray = (problem.rows.y[:, None] == np.unique(problem.rows.y)) + 0.0
         return indicators
 
-    def _performance(self, bound: BoundDictionary, task: Task) -> FloatArray:
-        rows = task.rows
-        return weights_of_scores(accuracies(bound, rows.y, self.C * rows.weight, rows.weight))
+    def _performance_weights(
+        self, problem: TrainingProblem, kernels: BoundDictionary
+    ) -> FloatArray:
+        """Weights by the accuracy of each kernel alone."""
+        rows = problem.rows
+        codes = np.unique(rows.y, return_inverse=True)[1].astype(np.float64)
+        return weights_of_scores(accuracies(kernels, codes, self.C * rows.weight, rows.weight))

@@ -2,81 +2,157 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 
-from tessella.estimators._checks import require_positive
-from tessella.estimators._machines import Machines
-from tessella.estimators._regressor import _mean_and_deviation
-from tessella.estimators._training_set import TrainingSet
-from tessella.multiple_kernels._base import BaseMultipleKernel, Task
-from tessella.multiple_kernels._bound import BoundDictionary
-from tessella.multiple_kernels._fixed import weights_of_errors
+from tessella.estimators import LearnedKernelSVR
+from tessella.estimators._problem import TrainingProblem
+from tessella.kernels import BoundDictionary
+from tessella.multiple_kernels._mixin import KernelWeightsMixin
 from tessella.multiple_kernels._performance import squared_errors
-from tessella.svm import DualProblem
+from tessella.multiple_kernels._rules import weights_of_errors
 
 FloatArray = NDArray[np.float64]
 
 
-class MultipleKernelSVR(RegressorMixin, BaseMultipleKernel):  # type: ignore[misc]
+class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
     """Support vector regression with a weighted sum of kernels from a dictionary.
 
-    The target is centred and divided by its standard deviation before learning, and predictions
-    are given back in its own units. So `epsilon` is a fraction of the spread of y.
+    Finds nonnegative weights μ with sum 1 and the machine with the kernel ``Σ μ_i k_i``. Weights
+    and machine are found together, with a proof of how far from the optimum they can be, or the
+    weights are given by a rule. The target is standardised before learning, and predictions are in
+    its own units.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the loss, per sample, for the standardised target.
+        Weight of the loss of each sample. A dictionary divides kernels by the mean of their
+        diagonal by default, so `C` has the meaning that it has for a Gaussian kernel in
+        :class:`sklearn.svm.SVR`.
     kernels : "standard", list of kernels or KernelDictionary, default="standard"
-        What to choose from, as in :class:`MultipleKernelSVC`.
+        Kernels to weigh. "standard" is :meth:`KernelDictionary.standard`: Gaussians with ten
+        bandwidths from 0.5 to 10 and polynomials of degree 1 to 3, of all features and of each
+        feature alone, which are 13 (n + 1) kernels for n features. A list stands for
+        ``KernelDictionary(list)``, which standardises features and divides each kernel by its mean
+        diagonal.
     epsilon : float, default=0.1
-        Half-width of the tube without loss, in standard deviations of y.
+        Half-width of the tube within which errors cost nothing, in standard deviations of y.
     weighting : {"learned", "simple", "average", "alignment", "performance"}, default="learned"
-        How the weights are found, as in :class:`MultipleKernelSVC`. "alignment" aligns kernels
-        with ``y yᵀ``. "performance" is ``(Σ M - M_i)``, normalised, for the mean squared errors M
-        of the kernels in threefold cross-validation (Qiu and Lane, 2009).
+        How the weights are found.
+
+        - "learned": together with the machine, to a certified gap.
+        - "simple": by SimpleMKL (Rakotomamonjy et al., 2008), which finds the same optimum with
+          many more support vector machines.
+        - "average": all weights are equal (AMKL).
+        - "alignment": the largest centred alignment with the target (CKA; Cortes et al., 2012),
+          in closed form if that has no negative weight, and otherwise by its least squares
+          problem with nonnegative weights.
+        - "performance": by the mean squared error of each kernel alone in threefold
+          cross-validation (PWMK; Qiu and Lane, 2009).
     tol : float, default=1e-3
-        Certified relative gap at which to stop.
+        Certified relative gap at which the solver stops.
     max_iter : int, default=1000
-        Limit on the solver's iterations.
+        Largest number of iterations of the solver.
     time_limit : float, default=None
-        Limit in seconds on the solver; the best certified model so far is kept.
+        Largest number of seconds of the solver. When it is reached, the best certified model so
+        far is kept. The rules "alignment" and "performance" take their time before that.
+    precision : {"float64", "float32"}, default="float64"
+        Data type of stored kernel matrices. "float32" needs half the memory. The certificate is
+        always computed in float64, but gaps much below 1e-4 may not be reached with "float32".
+    early_stopping : bool, default=False
+        Whether to hold out validation rows and to stop when the score on them has not improved
+        for `n_iter_no_change` records of the solver. The validation score decides only when to
+        stop. The model that is kept is the best certified one, and its certificate is that of the
+        problem on the other rows.
+    validation_fraction : float, default=0.1
+        Fraction of the rows that early stopping holds out.
+    n_iter_no_change : int, default=5
+        Number of records without a better validation score after which early stopping ends the
+        fit.
+    checkpoint : path-like, default=None
+        File to which the best certified model of a long fit is written, at most every 30 seconds
+        and at the end. A later fit of the same problem (rows, weights, `C`, kernels;
+        tolerance and limits may differ) continues from it. The checkpoint of another problem is
+        replaced if that fit was finished, and is an error otherwise. Two fits that run at the same
+        time need two files. `max_iter` and `time_limit` hold for each run; `history_` has the
+        records of all runs.
+    warm_start : bool, default=False
+        Whether to start from the kernel of the previous fit and, if the number of rows is the
+        same, from its dual coefficients. If there is a checkpoint, the fit starts from that.
+    warn_outside : bool, default=False
+        Whether to raise an :class:`ExtrapolationWarning` when rows to predict lie outside the
+        range of the training data. :meth:`count_outside` returns the same information.
     verbose : int, default=0
-        1 prints a line per iteration; 2 shows a live display, which needs rich on a terminal.
+        1 prints a line per iteration. 2 shows a live display, which needs rich on a terminal.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random choice of validation rows for early stopping. Nothing else is random.
     n_jobs : int, default=None
-        Threads; None for all the process may use.
+        Number of threads. None uses all cores that the process may use.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_kernels,)
-        Weights of the kernels; not negative, with sum 1.
+        Weights of the kernels, which are not negative and sum to one.
     dictionary_ : FittedDictionary
-        The kernels, on the scale of the training rows.
-    kernel_ : CombinedKernel
-        Their weighted sum: ``kernel_(X, Y)`` is its matrix, on raw features.
-    support_, support_vectors_ : ndarray
-        Rows of the training data with a nonzero coefficient: their numbers, and the rows. Equal
-        rows with equal targets are one row here, the first of them.
+        Kernels on the scale of the training rows: ``dictionary_.kernels[i]`` has weight i.
+    kernel_ : LearnedKernel
+        Weighted sum of the kernels, a function of rows in the units of the training data:
+        ``kernel_(X, Y)`` is the kernel matrix.
+    support_ : ndarray of shape (n_support,)
+        Indices of the support vectors in the training data: the rows with a nonzero coefficient.
+        Equal rows with equal targets are merged and count as the first one.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        Support vectors, in the units of the training data.
     dual_coef_ : ndarray of shape (1, n_support)
-        Their signed coefficients, in units of y.
+        Signed coefficients of the support vectors, in units of y.
     intercept_ : ndarray of shape (1,)
-        Offset of the prediction, in units of y.
-    objective_, lower_bound_, gap_ : float
-        Certified upper and lower bounds of the optimum for the standardised target, and their
-        relative difference; of the weights' own SVM where a rule gives the weights.
-    n_iter_, history_, status_
-        Iterations of the solver, their records, and why it stopped.
-    n_features_in_, feature_names_in_
-        Number of features, and their names when the training data had any.
+        Constant of the prediction, in units of y. Predictions are
+        ``kernel_(X, support_vectors_) @ dual_coef_[0] + intercept_[0]``.
+    objective_ : float
+        Certified upper bound of the optimal value, for the standardised target. The optimum is
+        over weights and machines if the weights are "learned" or "simple", and over the machines
+        with the given weights otherwise.
+    lower_bound_ : float
+        Certified lower bound of the same optimal value.
+    gap_ : float
+        Certified relative gap: the difference of `objective_` and `lower_bound_`, divided by
+        `objective_`. It is at most `tol` unless the solver stopped early.
+    n_iter_ : int
+        Number of iterations of the solver.
+    history_ : tuple of IterationRecord
+        Bounds, step length and time of each iteration.
+    status_ : str
+        Reason why the solver stopped: "optimal" if the gap reached `tol`.
+    solver_ : str
+        Name of the solver that was used.
+    validation_scores_ : ndarray of shape (n_records,) or None
+        Validation score of the best certified model at each record of the solver. None without
+        early stopping.
+    feature_relevance_ : ndarray of shape (n_features_in_,)
+        Share of the variance of the learned function that involves each feature, between 0 and 1.
+        See :func:`tessella.inspection.feature_relevance` for the formula. It is computed when it
+        is first read, on at most 256 representative training rows that the model keeps.
+    interaction_relevance_ : ndarray of shape (n_features_in_, n_features_in_)
+        Share of the variance of the learned function that needs both features of a pair. See
+        :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
+        and is NaN for pairs outside the 12 features of largest relevance.
+    n_features_in_ : int
+        Number of features of the training data.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features of the training data. Only available if it had names.
 
     See Also
     --------
-    MultipleKernelSVC : The same for classification, with more on weights and dictionaries.
-    LearnedKernelSVR : Learns a kernel of a continuous family instead.
+    MultipleKernelSVC : Classification with a weighted sum of kernels.
+    LearnedKernelSVR : Regression with a kernel of a continuous family.
+
+    Notes
+    -----
+    The estimator is :class:`LearnedKernelSVR` with a :class:`KernelDictionary` as its kernel set,
+    and everything that holds for that estimator holds here: long fits, saving, relevance, search.
+    Kernel matrices are computed where they are needed and not kept, except for their weighted sum.
 
     Examples
     --------
@@ -102,7 +178,15 @@ class MultipleKernelSVR(RegressorMixin, BaseMultipleKernel):  # type: ignore[mis
         tol: float = 1e-3,
         max_iter: int = 1000,
         time_limit: float | None = None,
+        precision: str = "float64",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        checkpoint: Any = None,
+        warm_start: bool = False,
+        warn_outside: bool = False,
         verbose: int = 0,
+        random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.C = C
@@ -112,59 +196,24 @@ class MultipleKernelSVR(RegressorMixin, BaseMultipleKernel):  # type: ignore[mis
         self.tol = tol
         self.max_iter = max_iter
         self.time_limit = time_limit
+        self.precision = precision
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.checkpoint = checkpoint
+        self.warm_start = warm_start
+        self.warn_outside = warn_outside
         self.verbose = verbose
+        self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the weights and the regression function.
+    def _targets(self, problem: TrainingProblem) -> FloatArray:
+        """The standardised target."""
+        return problem.machines.dual.linear[:, None]
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training data, dense and finite.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Multipliers of `C`. Weight k is the same as k copies, weight 0 as absence.
-
-        Returns
-        -------
-        MultipleKernelSVR
-            The fitted estimator.
-        """
-        return self._fit(X, y, sample_weight)
-
-    def _y_checks(self) -> dict[str, Any]:
-        return {"y_numeric": True}
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_positive("epsilon", self.epsilon, or_zero=True)
-
-    def _task(self, X: FloatArray, y: Any, weight: FloatArray) -> Task:
-        rows = TrainingSet.build(X, np.asarray(y, dtype=np.float64), weight)
-        mean, scale = _mean_and_deviation(rows.y, rows.weight)
-        dual = DualProblem.regression(
-            (rows.y - mean) / scale, self.C * rows.weight, float(self.epsilon)
-        )
-        return Task(rows, Machines.single(dual), scale, mean)
-
-    def _targets(self, task: Task) -> FloatArray:
-        return task.machines.dual.linear[:, None]
-
-    def _performance(self, bound: BoundDictionary, task: Task) -> FloatArray:
-        return weights_of_errors(squared_errors(bound, task.machines.dual, task.rows.weight))
-
-    def predict(self, X: Any) -> FloatArray:
-        """Prediction for each row, in the units of y.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the units of the training data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._scores(X)[:, 0]
+    def _performance_weights(
+        self, problem: TrainingProblem, kernels: BoundDictionary
+    ) -> FloatArray:
+        """Weights by the error of each kernel alone."""
+        dual, weight = problem.machines.dual, problem.rows.weight
+        return weights_of_errors(squared_errors(kernels, dual, weight))
