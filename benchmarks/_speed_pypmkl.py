@@ -32,7 +32,7 @@ from _speed import (
 from numpy.typing import NDArray
 
 from tessella.kernels import TessellatedKernels
-from tessella.kernels._monomials import evaluate, exponents
+from tessella.kernels._monomials import monomials
 from tessella.problems import SaddlePoint
 from tessella.svm import relative_gap, solve_dual
 
@@ -169,7 +169,7 @@ def _in_our_order(peer: dict[str, Any]) -> FloatArray:
     """Its P with rows and columns in the order of our monomials, told by their values."""
     P, theirs = np.array(peer["P"]), np.array(peer["monomials"])
     rows = np.array(peer["scaled_rows"])
-    ours = evaluate(rows, exponents(rows.shape[1], 1))
+    ours = monomials(rows.shape[1], 1)(rows)
     distance = np.abs(ours[:, :, None] - theirs[:, None, :]).sum(axis=0)
     order = distance.argmin(axis=1)
     if len(set(order.tolist())) != len(order) or distance.min(axis=1).max() > 1e-9:

@@ -345,7 +345,22 @@ class KernelSet(ABC):
     def cross(
         self, X: ArrayLike, Y: ArrayLike, P: FloatArray, *, n_jobs: int | None = None
     ) -> FloatArray:
-        """Kernel matrix between the rows of X and of Y, of shape (len(X), len(Y))."""
+        """Compute the kernel matrix between two sets of rows.
+
+        Parameters
+        ----------
+        X, Y : array-like of shape (m, n) and (l, n)
+            Rows in the scale of the unit cube.
+        P : ndarray of shape (n_params, n_params)
+            Parameter of the kernel.
+        n_jobs : int, optional
+            Number of threads. None uses all cores that the process may use.
+
+        Returns
+        -------
+        ndarray of shape (m, l)
+            Kernel values.
+        """
 
     def predictor(self, P: Point, Y: ArrayLike, coefficients: FloatArray) -> Predictor:
         """Prepare predictions with a fixed P and fixed support vectors.
@@ -378,14 +393,44 @@ class KernelSet(ABC):
         *,
         n_jobs: int | None = None,
     ) -> FloatArray:
-        """Compute ``cross(X, Y, P) @ w`` in tiles, without the whole matrix."""
+        """Compute ``cross(X, Y, P) @ w`` without the whole matrix.
+
+        Parameters
+        ----------
+        X, Y : array-like of shape (m, n) and (l, n)
+            Rows in the scale of the unit cube.
+        P : ndarray of shape (n_params, n_params)
+            Parameter of the kernel.
+        w : ndarray of shape (l,)
+            Vector of coefficients.
+        n_jobs : int, optional
+            Number of threads. None uses all cores that the process may use.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Product of the kernel matrix with the vector.
+        """
         rows, support = as_rows(X), as_rows(Y)
         column = as_dual_vector(w, len(support))[:, None]
         return self.predictor(P, support, column).scores(rows, n_jobs=n_jobs)[:, 0]
 
     @abstractmethod
     def diag(self, X: ArrayLike, P: FloatArray) -> FloatArray:
-        """``k(x, x)`` for each row of X."""
+        """Compute ``k(x, x)`` for each row of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n)
+            Rows in the scale of the unit cube.
+        P : ndarray of shape (n_params, n_params)
+            Parameter of the kernel.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Diagonal of the kernel matrix of X.
+        """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's signature
         """Hyperparameters by name."""

@@ -59,7 +59,7 @@ class FiniteKernelSet(KernelSet):
         self, X: ArrayLike, Y: ArrayLike, P: FloatArray, *, n_jobs: int | None = None
     ) -> FloatArray:
         """See :meth:`KernelSet.cross`."""
-        del n_jobs  # BLAS's affair
+        del n_jobs  # BLAS chooses its own threads
         left, right = symmetric_factors(np.asarray(P, dtype=np.float64))
         result: FloatArray = _flat(self.features(as_rows(X)), left) @ (
             _flat(self.features(as_rows(Y)), right).T

@@ -226,8 +226,7 @@ def _model_for(
 def _fit_and_score(
     settings: SearchSettings, path: FoldPath, candidate: Candidate, model: Any
 ) -> CandidateResult:
-    begin = time.perf_counter()
-    fitted = begin
+    begin = fitted = time.perf_counter()
     error, scores = None, settings.error_score
     try:
         X, y = settings.data_of(path.train)
@@ -243,17 +242,16 @@ def _fit_and_score(
             raise
         error = traceback.format_exc()
     times = fitted - begin, time.perf_counter() - fitted
-    if error is not None:
-        return CandidateResult(candidate.index, path.fold, scores, *times, error=error)
-    learner = last_step(model)
-    return CandidateResult(
-        candidate.index,
-        path.fold,
-        scores,
-        *times,
+    result = CandidateResult(candidate.index, path.fold, scores, *times, error=error)
+    return result if error is not None else _with_certificate(result, last_step(model))
+
+
+def _with_certificate(result: CandidateResult, learner: Any) -> CandidateResult:
+    return replace(
+        result,
         gap=float(learner.gap_),
         certified=bool(learner.gap_ <= learner.tol),
-        kernel=learner.kernel_ if path.fold == 0 else None,  # the other folds start from it
+        kernel=learner.kernel_ if result.fold == 0 else None,  # the other folds start from it
     )
 
 
