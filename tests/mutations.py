@@ -483,10 +483,17 @@ MUTATIONS = (
         (PRODUCT_FORM,),
     ),
     Mutation(
-        "DualSolver (kink of the tube)",
+        "DualSolver (bound of a pair step)",
         "_core/svm_dual.cpp",
-        "if (w_[i] == 0.0) slope -= 2.0 * problem_.epsilon[i];",
-        "if (w_[i] == 0.0) slope -= problem_.epsilon[i];",
+        "const double stop_j = w_[j] > 0.0 ? 0.0 : problem_.lower[j];",
+        "const double stop_j = w_[j] > 0.0 ? 0.0 : -problem_.upper[j];",
+        (DUAL,),
+    ),
+    Mutation(
+        "values_at",
+        "_core/svm_sweeps.cpp",
+        "below = -residual - p.epsilon[k];",
+        "below = -residual + p.epsilon[k];",
         (DUAL,),
     ),
 )
