@@ -15,6 +15,7 @@ _WHOLE_COUNT = 32  # weights that always move together
 _LEAST_SUBSAMPLE = 40  # samples that find first weights, at least
 _NEAR = 0.8  # of the mean gradient: weights of the last face that stay in the next one
 _PROMISING = 0.99  # of the mean gradient: weights outside it that may join
+_FRESH = 0.75  # of the directions asked for: a weight that joins costs a kernel matrix
 
 
 class Nonnegative(Cone):
@@ -137,10 +138,11 @@ class Nonnegative(Cone):
             kept |= in_last_face & (_NEAR * level < D)
         order = np.argsort(-D, kind="stable")
         fresh = order[~kept[order] & (D[order] > _PROMISING * level)]
-        joined = np.union1d(np.flatnonzero(kept), fresh[:size]).astype(np.intp)
+        room = int(_FRESH * size)
+        joined = np.union1d(np.flatnonzero(kept), fresh[:room]).astype(np.intp)
         memory[:] = [joined]
         whole = len(joined) == self.count
-        return LeadingFace(None if whole else joined, whole or len(fresh) <= size)
+        return LeadingFace(None if whole else joined, whole or len(fresh) <= room)
 
     # ------------------------------------------------------------------------------- vectors
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -264,6 +265,15 @@ class FittedDictionary(KernelSet):
 
     def __len__(self) -> int:
         return len(self.kernels)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FittedDictionary:
+        # Hundreds of kernels that cannot change need no copies; functions of the user might.
+        kernels = tuple(
+            deepcopy(kernel, memo) if isinstance(kernel, FunctionKernel) else kernel
+            for kernel in self.kernels
+        )
+        arrays = (self.mean.copy(), self.scale.copy(), self.factors.copy())
+        return FittedDictionary(kernels, *arrays, self.cosine)
 
     @property
     def names_features(self) -> bool:

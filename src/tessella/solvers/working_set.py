@@ -82,6 +82,7 @@ class WorkingSetSettings:
 
 
 DEFAULT_SETTINGS = WorkingSetSettings()
+_UNLIMITED = 2**62  # iterations
 
 
 def working_set(
@@ -204,8 +205,9 @@ class _WorkingSet:
         sample = SaddlePoint(
             self._problem.kernels.restrict(rows), self._dual.restrict(rows, weight)
         )
-        whole = self._cone.moves_whole
-        P, w = self._joint_guess(sample) if whole else self._guess_in_rounds(sample)
+        if not self._cone.moves_whole:
+            return self._guess_in_rounds(sample)
+        P, w = self._joint_guess(sample)
         point = sample.at(w)
         cost = settings.trim * settings.first_tol * abs(point.dual_value(P))
         return self._cone.trimmed(P, point.gradient, cost)
@@ -219,19 +221,37 @@ class _WorkingSet:
             state = self._minimise(InteriorPoint(whole, *start), self._settings.first_tol)
         return sample.cone.normalised(state.M), whole.halves.join(state.alpha)
 
-    def _guess_in_rounds(self, sample: SaddlePoint) -> tuple[Point, FloatArray]:
-        """The same for a parameter too large to move in all directions at once."""
-        answer = working_set(
+    def _guess_in_rounds(self, sample: SaddlePoint) -> Point:
+        """The same for a parameter too large to move in all directions at once.
+
+        Of the sample's answers the last one is taken and not the best: two parameters may have
+        nearly the same value, and the last one lies in the better face.
+        """
+        run = Run(
+            "working-set",
             sample,
             tol=self._settings.first_tol,
+            max_iter=_UNLIMITED,
             time_limit=self._run.seconds_left(),
             n_jobs=self._run.n_jobs,
-            settings=self._settings,
+            callback=None,
         )
+        rounds: list[_WorkingSet] = []
+
+        def solve(run: Run) -> SolverStatus:
+            rounds.append(_WorkingSet(run, None, None, self._settings))
+            return rounds[0].solve()
+
+        answer = run_to_end(run, solve)
         if answer.status is SolverStatus.INTERRUPTED:
             raise StopRun(answer.status)  # the sample's answer is none for the whole
         self._run.count_newton(answer.history[-1].n_newton)
-        return answer.parameter, answer.w
+        return rounds[0].parameter if rounds else answer.parameter
+
+    @property
+    def parameter(self) -> Point:
+        """The current parameter."""
+        return self._P
 
     def solve(self) -> SolverStatus:
         """Rounds until the run is over; then a dual vector with exact zeros, as an SVM has."""
