@@ -34,7 +34,7 @@ ORDER = (
 
 def probes(whole: int) -> list[Probe]:
     """What to time in a fit of `whole` distinct rows."""
-    interior, sensitivity = "tessella.solvers._interior_point", "tessella.kernels._sensitivity"
+    sensitivity = "tessella.kernels._sensitivity"
     bound = "tessella.kernels._tessellated:BoundTessellated"
     moments = "tessella.kernels._tessellated:TessellatedMoments"
     return [
@@ -53,8 +53,8 @@ def probes(whole: int) -> list[Probe]:
         Probe("numpy.linalg:eigvalsh", _eigen_row, _eigvalsh_work),
         Probe("tessella.solvers.working_set:RestrictedProblem.__init__", _outside(SET_REST)),
         Probe("tessella.solvers.working_set:state_near", _outside(SET_REST)),
-        Probe(f"{interior}:InteriorPoint.__init__", _outside(SET_REST)),
-        Probe(f"{interior}:InteriorPoint.advance", _outside(SET_REST)),
+        Probe("tessella.svm:InteriorPoint.__init__", _interior_row),
+        Probe("tessella.svm:InteriorPoint.advance", _interior_row),
         Probe("scipy.linalg.lapack:dpotrf", _within_set(SET_CHOLESKY), _cholesky_work),
         Probe("scipy.linalg.lapack:dpotrs", _within_set(SET_SOLVES), _solve_work),
         Probe(
@@ -123,6 +123,14 @@ def _svm_row(timers: Timers, args: Any, kwargs: Any) -> str | None:
     return f"{SVM_COLD if cold else SVM_WARM}: {BETWEEN}"
 
 
+def _interior_row(timers: Timers, args: Any, kwargs: Any) -> str | None:
+    """The working set's, or the Newton steps of an SVM that takes to the interior point method."""
+    if FIRST_P in timers.running:
+        return None
+    in_svm = timers.running[-1].startswith((SVM_COLD, SVM_WARM))
+    return _part_of_svm(NEWTON)(timers, args, kwargs) if in_svm else SET_REST
+
+
 def _part_of_svm(part: str) -> Namer:
     def namer(timers: Timers, args: Any, kwargs: Any) -> str | None:
         del args, kwargs
@@ -146,7 +154,7 @@ def _gram_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
     All of K is written.
     """
     del kwargs, result
-    bound, left = args[:2]
+    bound, (left, _) = args[:2]
     entries, r, n = bound.n_samples**2, left.shape[1], bound._side.room.shape[1]
     return entries * (n + 3.0 * r + 3.0), float(entries * bound.dtype.itemsize)
 
@@ -166,7 +174,7 @@ def _moments_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
 def _scores_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
     """Four thin products: the monomials times the factor, and the moments times the factor."""
     del kwargs
-    width, r = args[1].shape
+    width, r = args[1][0].shape
     return 4.0 * len(result) * width * r, 16.0 * len(result) * width
 
 

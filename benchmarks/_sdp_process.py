@@ -97,7 +97,7 @@ def _memory_shortage(problem: SaddlePoint) -> str | None:
         from tessella.solvers.sdp import memory_estimate
     except ImportError:
         return None
-    needed = memory_estimate(problem.dual.size, problem.parameters.side)
+    needed = memory_estimate(problem.dual.size, problem.cone.degree)
     available = available_memory()
     if available is None or needed < 0.9 * available:
         return None

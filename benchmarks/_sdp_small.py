@@ -12,7 +12,7 @@ from _report import attempt, text, write_report
 
 from tessella.kernels import TessellatedKernels
 from tessella.problems import SaddlePoint
-from tessella.solvers import SOLVERS
+from tessella_bench.figures._problem import ITERATIVE
 
 N_PROBLEMS = 20
 AGREEMENT = 1e-5
@@ -22,18 +22,17 @@ _TIME_CAP = 20.0  # seconds of Frank-Wolfe and its like on one problem
 
 def measure_small(arguments: argparse.Namespace, sdp: Callable[..., Any] | None) -> None:
     """Solve the problems by every solver, print the table and write the JSON."""
-    names = [name for name in SOLVERS if name != "sdp"]
     records = []
     for number in range(N_PROBLEMS):
         case, problem = random_problem(number, arguments.seed)
-        runs = {name: _run(name, problem) for name in ("auto", *names)}
+        runs = {name: _run(name, problem) for name in ("auto", *ITERATIVE)}
         if sdp is not None:
             runs["sdp"] = _run(sdp, problem, max_rows=problem.dual.size)
         records.append({**case, "solvers": runs, **_judge(runs)})
         say(f"problem {number + 1} of {N_PROBLEMS} {_describe(case)}: {records[-1]['verdict']}")
     headers = ("task", "m", "n", "degree", "monomials", "SDP value", "SDP gap")
-    headers += tuple(f"{name}: {what}" for name in names for what in ("difference", "gap"))
-    rows = [_row(record, names) for record in records]
+    headers += tuple(f"{name}: {what}" for name in ITERATIVE for what in ("difference", "gap"))
+    rows = [_row(record) for record in records]
     write_report(arguments, "sdp-small", records, (*headers, "verdict"), rows)
 
 
@@ -56,7 +55,7 @@ def random_problem(number: int, seed: int) -> tuple[dict[str, Any], SaddlePoint]
         data = data.split_at_median()
     kernels = TessellatedKernels(case["degree"], case["delta"], case["monomials"])
     problem = saddle_point(data, kernels, case["C"])
-    return case | {"n_params": problem.parameters.side}, problem
+    return case | {"n_params": problem.cone.degree}, problem
 
 
 def _run(solver: Any, problem: SaddlePoint, **more: Any) -> dict[str, Any]:
@@ -114,10 +113,10 @@ def _describe(case: dict[str, Any]) -> str:
     )
 
 
-def _row(record: dict[str, Any], names: list[str]) -> list[Any]:
+def _row(record: dict[str, Any]) -> list[Any]:
     runs = record["solvers"]
     cells = [record["task"], record["rows"], record["features"], record["degree"]]
     cells += [record["monomials"], runs.get("sdp", {}).get("value"), runs.get("sdp", {}).get("gap")]
-    for name in names:
+    for name in ITERATIVE:
         cells += [record["differences"].get(name), runs[name].get("gap")]
     return [*cells, record["verdict"]]

@@ -35,6 +35,7 @@ from tessella.kernels import TessellatedKernels
 from tessella.kernels._monomials import monomials
 from tessella.problems import SaddlePoint
 from tessella.svm import relative_gap, solve_dual
+from tessella_bench._library import TrainingSet
 
 FloatArray = NDArray[np.float64]
 
@@ -193,8 +194,6 @@ def _own_gap(
 
 
 def _order_of_problem(data: Dataset) -> NDArray[np.intp]:
-    from tessella.estimators._training_set import TrainingSet
-
     return TrainingSet.build(data.X, data.y, np.ones(len(data.y))).index
 
 

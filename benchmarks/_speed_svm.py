@@ -28,7 +28,7 @@ from sklearn.svm import SVC, SVR
 
 from tessella.backend import limit_blas
 from tessella.kernels import TessellatedKernels, UnitBox
-from tessella.solvers import _run as runs
+from tessella.solvers import Run
 from tessella.svm import DualProblem, DualSolution, best_intercept, relative_gap, solve_dual
 
 FloatArray = NDArray[np.float64]
@@ -257,7 +257,7 @@ class _Call:
 def _recorded_calls(size: int) -> Iterator[list[_Call]]:
     """SVM solves on `size` samples, as they happen."""
     calls: list[_Call] = []
-    original = runs.Run.svm
+    original = Run.svm
 
     def recording(self: Any, K: Any, P: FloatArray, w0: FloatArray | None, tol: float) -> Any:
         start = None if w0 is None else w0.copy()
@@ -266,11 +266,11 @@ def _recorded_calls(size: int) -> Iterator[list[_Call]]:
             calls.append(_Call(P.copy(), start, solution.w.copy()))
         return solution
 
-    runs.Run.svm = recording  # type: ignore[method-assign]
+    Run.svm = recording  # type: ignore[method-assign]
     try:
         yield calls
     finally:
-        runs.Run.svm = original  # type: ignore[method-assign]
+        Run.svm = original  # type: ignore[method-assign]
 
 
 def warm_start(session: Session) -> Outcome:

@@ -17,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,14 @@ SETS_OF_MULTIPLE_KERNELS = (
     *("heart", "pima", "abalone", "transfusion", "german_numer", "fourclass"),
     *("airfoil", "boston", "cadata"),
 )
+MOST_ROWS_OF_MULTIPLE_KERNELS = 500
+SETS = tuple(dict.fromkeys((*FIGURE_2, *TWELVE, *SETS_OF_MULTIPLE_KERNELS)))
 SLOWER = 1.1
 SAME = 1e-6
 
 
 def main() -> None:
-    parser = options(__doc__, rows=3000, datasets=())
+    parser = options(__doc__, rows=3000, datasets=SETS)
     parser.add_argument("--before", required=True, help="Python of the other installation")
     parser.add_argument("--repeats", type=int, default=3, help="fits of each (default: 3)")
     arguments = parser.parse_args()
@@ -52,6 +55,7 @@ class Process:
     """A Python that fits what it is asked to."""
 
     def __init__(self, python: str) -> None:
+        self._python = python
         script = Path(__file__).with_name("_fit_process.py")
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
@@ -78,7 +82,7 @@ class Process:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"The process of {self._process.args} has ended.")
+            raise SystemExit(f"The process of {self._python} has ended.")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -87,15 +91,20 @@ def _cells(arguments: argparse.Namespace) -> Any:
     """Label, data, estimator and parameters of every fit."""
     tuned = json.loads((Path(__file__).parent / "results" / "convergence.json").read_text())
     chosen = {record["name"]: record["tuning"] for record in tuned["results"]}
-    for name in (*FIGURE_2, *TWELVE):
+    for name in _asked((*FIGURE_2, *TWELVE), arguments):
         data = load(name, arguments.rows, arguments.seed)
         params = {"C": chosen[name]["C"], "delta": chosen[name]["delta"], "tol": 1e-6}
         yield name, data, _estimator("LearnedKernel", data), params
     for tol in (1e-2, 1e-6):
-        for name in SETS_OF_MULTIPLE_KERNELS:
-            data = load(name, 500, arguments.seed)
+        for name in _asked(SETS_OF_MULTIPLE_KERNELS, arguments):
+            rows = min(arguments.rows, MOST_ROWS_OF_MULTIPLE_KERNELS)
+            data = load(name, rows, arguments.seed)
             params = {"C": 10.0, "tol": tol}
             yield f"{name}, dictionary, {tol:g}", data, _estimator("MultipleKernel", data), params
+
+
+def _asked(names: Sequence[str], arguments: argparse.Namespace) -> list[str]:
+    return [name for name in names if name in arguments.datasets]
 
 
 def _estimator(kind: str, data: Dataset) -> str:

@@ -24,24 +24,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import CLASSIFICATION, EPSILON, Dataset, load, options, say
+from _common import CLASSIFICATION, EPSILON, Dataset, load, options, say, solve
 from _report import text, write_report
 from _speed import in_process
 from numpy.typing import NDArray
 
 from tessella.backend import limit_blas
-from tessella.estimators._machines import Machines
-from tessella.multiple_kernels import FittedDictionary, Gaussian, KernelDictionary, Polynomial
-from tessella.multiple_kernels._bound import BoundDictionary
-from tessella.multiple_kernels._fixed import (
-    alignment_system,
-    alignment_weights,
-    closed_form,
-    given,
-)
-from tessella.multiple_kernels._learned import learned
-from tessella.multiple_kernels._problem import WeightsProblem
-from tessella.multiple_kernels._simple import simple
+from tessella.kernels import FittedDictionary, Gaussian, KernelDictionary, Polynomial
+from tessella.multiple_kernels._rules import alignment_system, alignment_weights, closed_form
+from tessella.problems import SaddlePoint
 from tessella.svm import DualProblem, relative_gap
 
 FloatArray = NDArray[np.float64]
@@ -52,7 +43,6 @@ SETS = (
 )
 C = 10.0
 FASTER = 5.0
-_UNLIMITED = 10**6
 _REQUIREMENTS = (("torch==2.13.0",), ("MKLpy==0.6", "scikit-learn", "cvxopt"))
 # Two unlike kernels: the closed form of their alignment has no negative weight. Then many.
 UNLIKE = KernelDictionary([Gaussian(0.5), Polynomial(1)], normalisation=None)
@@ -93,15 +83,14 @@ def environment(folder: Path) -> str:
     return str(python)
 
 
-def problem_of(data: Dataset) -> tuple[FittedDictionary, WeightsProblem]:
+def problem_of(data: Dataset) -> tuple[FittedDictionary, SaddlePoint]:
     """The standard dictionary on the rows of a set, with their SVM; a new one for every solver."""
     if data.task == CLASSIFICATION:
         dual = DualProblem.classification(data.y, C)
     else:
         dual = DualProblem.regression((data.y - data.y.mean()) / data.y.std(), C, EPSILON)
-    dictionary = KernelDictionary.standard().fit(data.X)
-    bound = BoundDictionary(dictionary, data.X, Machines.single(dual), None)
-    return dictionary, WeightsProblem(bound)
+    dictionary = KernelDictionary.standard().resolve(data.X)
+    return dictionary, SaddlePoint(dictionary.bind(data.X), dual)
 
 
 def compare(data: Dataset, python: str, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -113,9 +102,8 @@ def compare(data: Dataset, python: str, arguments: argparse.Namespace) -> dict[s
         "rows": len(data.y),
         "kernels": len(dictionary),
     }
-    limits = {"max_iter": _UNLIMITED, "tol": arguments.tol}
-    ours = _timed(learned, data, **limits)
-    theirs = _timed(simple, data, **limits, time_limit=arguments.limit)
+    ours = _timed("auto", data, arguments.tol, None)
+    theirs = _timed("simple-mkl", data, arguments.tol, arguments.limit)
     record |= {f"learned_{key}": value for key, value in ours.items()}
     record |= {f"simple_{key}": value for key, value in theirs.items()}
     record["speed_up"] = theirs["seconds"] / ours["seconds"]
@@ -126,18 +114,17 @@ def compare(data: Dataset, python: str, arguments: argparse.Namespace) -> dict[s
     return record
 
 
-def _timed(solver: Any, data: Dataset, **limits: Any) -> dict[str, Any]:
+def _timed(solver: str, data: Dataset, tol: float, time_limit: float | None) -> dict[str, Any]:
     _, problem = problem_of(data)
-    begin = time.perf_counter()
-    result = solver(problem, **limits)
+    result, seconds = solve(solver, problem, tol=tol, time_limit=time_limit)
     return {
-        "seconds": time.perf_counter() - begin,
+        "seconds": seconds,
         "gap": result.gap,
         "path": [(entry.time, entry.value) for entry in result.history],
         "n_svm": result.n_svm,
         "value": result.value,
         "bound": result.bound,
-        "used": int(np.count_nonzero(result.P)),
+        "used": int(np.count_nonzero(result.parameter)),
     }
 
 
@@ -152,9 +139,9 @@ def _easy(
     seconds = time.perf_counter() - begin
     _, problem = problem_of(data)
     weights = np.maximum(found["weights"], 0.0)
-    fixed = WeightsProblem(problem.kernels, weights / weights.sum())
-    value = given(fixed, tol=1e-6).value
-    best = learned(problem, tol=1e-5)
+    given = SaddlePoint(problem.kernels, problem.dual, fixed=weights / weights.sum())
+    value = solve("auto", given, tol=1e-6, time_limit=None)[0].value
+    best, _ = solve("auto", problem, tol=1e-5, time_limit=None)
     return {
         "easy_seconds": found["seconds"],
         "easy_matrices": seconds,
@@ -168,10 +155,9 @@ def _agreement(data: Dataset, python: str) -> dict[str, Any]:
     """Largest differences between MKLpy's weights and ours."""
     largest: dict[str, Any] = {}
     for label, recipe in (("unlike", UNLIKE), ("alike", ALIKE)):
-        dictionary = recipe.fit(data.X)
+        dictionary = recipe.resolve(data.X)
         found = _mklpy(data, dictionary, ["AverageMKL", "CKA"], python)
-        dual = DualProblem.classification(data.y, C)
-        bound = BoundDictionary(dictionary, data.X, Machines.single(dual), None)
+        bound = dictionary.bind(data.X)
         rows = (data.y[:, None], np.ones(len(data.y)))
         theirs = np.array(found["CKA"]["weights"])
         closed = closed_form(*alignment_system(bound, *rows))

@@ -25,7 +25,7 @@ from _timers import Row, Timers
 from sklearn.exceptions import ConvergenceWarning
 
 from tessella import LearnedKernelSVC, LearnedKernelSVR
-from tessella.estimators._training_set import TrainingSet
+from tessella_bench._library import TrainingSet
 
 
 def main() -> None:

@@ -66,7 +66,7 @@ def _measure(whole: Dataset, arguments: argparse.Namespace) -> dict[str, Any]:
         data = whole.take(arguments.rows, seed)
         kernels = TessellatedKernels(degree=arguments.degree, delta=arguments.delta)
         problem = saddle_point(data, kernels, arguments.C)
-        side = problem.parameters.side
+        side = problem.cone.degree
         asked = sorted({rank for rank in arguments.ranks or () if 1 <= rank <= side})
         for kind, run in svm_by_rank(problem, seed, arguments.tol, asked).items():
             runs.setdefault(kind, []).append(run)

@@ -25,9 +25,8 @@ from tessella import _core
 from tessella.backend import limit_blas
 from tessella.kernels import TessellatedKernels
 from tessella.problems import SaddlePoint
-from tessella.solvers._interior_point import InteriorPoint
-from tessella.solvers._joint_problems import WholeProblem, neutral_alpha, state_near
-from tessella.svm import DualProblem, solve_dual
+from tessella.solvers._central_path import WholeProblem, neutral_alpha, state_near
+from tessella.svm import DualProblem, InteriorPoint, solve_dual
 
 FloatArray = NDArray[np.float64]
 Call = Callable[[], Any]
@@ -120,9 +119,8 @@ def _newton_step() -> Call:
     """A step from the same place each time: a step moves the method on."""
     X, dual = _regression(SIZES["newton_rows"])
     problem = SaddlePoint(TessellatedKernels().bind(X, n_jobs=_THREADS), dual)
-    whole, M = WholeProblem(problem), problem.parameters.centre
-    alpha = neutral_alpha(whole, problem.kernels.gram(M, centred=True))
-    return InteriorPoint(whole, *state_near(whole, M, alpha)).advance
+    whole, M = WholeProblem(problem), problem.cone.centre
+    return InteriorPoint(whole, *state_near(whole, M, neutral_alpha(whole, M))).advance
 
 
 # ----------------------------------------------------------------------------------- measuring

@@ -166,6 +166,7 @@ def test_dictionaries_go_through_the_same_search(monkeypatch):
     assert {(weighting, tol) for weighting, _, tol in seen} == {("simple", 1e-2)}
 
 
-def test_a_dictionary_too_large_for_the_memory_is_refused_before_its_search():
+@pytest.mark.parametrize("method", ["amkl", "cka", "mkl", "pwmk", "smkl"])
+def test_a_dictionary_too_large_for_the_memory_is_refused_before_its_search(method):
     with pytest.raises(MemoryError, match="weighted sum of kernels on 5000000 rows"):
-        _ours.amkl("regression", None, np.arange(5e6), 0)
+        getattr(_ours, method)("regression", None, np.arange(5e6), 0)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import _common
 import numpy as np
@@ -120,3 +123,14 @@ def test_cross_validation_scores(task):
 
 def test_numerical_rank():
     assert _common.numerical_rank(np.diag([1.0, 2e-4, 5e-5, 0.0])) == 2
+
+
+def test_every_script_finds_what_it_imports():
+    """Most of them run too long for a test; a renamed module of the library shows here."""
+    scripts = Path(_common.__file__).parent
+    names = sorted(path.stem for path in scripts.glob("*.py"))
+    command = f"import importlib\nfor name in {names}: importlib.import_module(name)"
+    done = subprocess.run(
+        [sys.executable, "-c", command], cwd=scripts, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -34,6 +34,14 @@ def test_the_binding_roof():
     assert roofs.bound(1e6, 1e9) == (pytest.approx(0.1), "bytes")
 
 
+def test_every_hot_function_runs(monkeypatch):
+    small = {"rows": 60, "newton_rows": 40, "features": 3, "gemm_side": 10}
+    monkeypatch.setattr(regressions, "SIZES", small)
+    answers = {name: prepare()() for name, prepare in regressions.hot_functions().items()}
+    assert answers["Newton step of the joint method"] > 0.0  # length of a step
+    assert answers["solve_dual, warm"].gap <= 1e-4
+
+
 def test_regressions_are_told():
     stored = {"gram": {"multiple": 1.0}, "moments": {"multiple": 1.0}}
     found = {"gram": {"multiple": 1.4}, "moments": {"multiple": 1.6}, "new": {"multiple": 9.0}}
@@ -56,3 +64,15 @@ def test_every_probe_of_the_profile_finds_its_function(rows):
     by_rows = rows > 2000
     assert (_fit_probes.FORM in timers.rows) == by_rows
     assert (_fit_probes.GRAM in timers.rows) != by_rows
+
+
+@pytest.mark.parametrize(
+    ("running", "row"),
+    [
+        ([_fit_probes.REST], _fit_probes.SET_REST),
+        ([_fit_probes.REST, "SVM cold: rest"], "SVM cold: Newton steps"),
+        ([_fit_probes.REST, _fit_probes.FIRST_P], None),
+    ],
+)
+def test_interior_point_steps_belong_to_whoever_takes_them(running, row):
+    assert _fit_probes._interior_row(Timers(running=running), (), {}) == row

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from tessella.backend import require_memory
 from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 from tessella.kernels import TessellatedKernels
 from tessella.model_selection import KernelPathCV
 from tessella.multiple_kernels import MultipleKernelSVC, MultipleKernelSVR
-from tessella_bench._library import require_dictionary_memory
+from tessella.solvers import working_memory
 from tessella_bench._methods import CLASSIFICATION, Fitted
 from tessella_bench._tuning import (
     SCORING,
@@ -99,11 +100,23 @@ def cka(task: str, X: Any, y: Any, seed: int) -> Fitted:
     return _weighted("alignment", task, X, y, seed)
 
 
+def _require_memory(rows: int, weighting: str) -> None:
+    """Refuse a fit on all rows that cannot succeed; the search before it may take an hour.
+
+    The estimators refuse it as well, but a search fits them to half of the rows first.
+    """
+    needed = working_memory(
+        "simple-mkl" if weighting == "simple" else "auto", [rows], 8, by_rows=False
+    )
+    if weighting == "performance":
+        needed = max(needed, 2 * 8 * rows**2)  # the matrix of one kernel, and parts of it
+    require_memory(needed, f"A weighted sum of kernels on {rows} rows", "Use fewer rows.")
+
+
 def _weighted(
     weighting: str, task: str, X: Any, y: Any, seed: int, tol: float = _TOL_OF_MKL
 ) -> Fitted:
-    # Of the fit on all rows: the searches before it, on half of them, may be an hour.
-    require_dictionary_memory(len(y), [len(y)], weighting)
+    _require_memory(len(y), weighting)
     model: Any
     if task == CLASSIFICATION:
         model = MultipleKernelSVC(weighting=weighting, tol=tol, n_jobs=1)

@@ -23,6 +23,7 @@ from tessella_bench.figures._convergence_picture import draw as draw
 from tessella_bench.figures._data import Table, load_table
 from tessella_bench.figures._problem import (
     CLASSIFICATION,
+    ITERATIVE,
     numerical_rank,
     saddle_point,
     solve,
@@ -62,9 +63,7 @@ def measure(
         kernels = TessellatedKernels(degree=options["degree"], delta=choice["delta"])
         problem = saddle_point(data.X, data.y, CLASSIFICATION, kernels, choice["C"])
         runs = {}
-        for solver in SOLVERS:
-            if solver == "sdp":
-                continue
+        for solver in ITERATIVE:
             runs[solver] = record.cell(f"{name} {solver}", partial(_run, solver, problem, options))
             say(f"{name} {solver}: gap {runs[solver]['gap']:.1e}, {runs[solver]['iterations']}")
         picked = choose_solver("auto", problem)
@@ -72,7 +71,7 @@ def measure(
             {
                 "name": name,
                 "rows": len(data.y),
-                "n_params": problem.parameters.side,
+                "n_params": problem.cone.degree,
                 "tuning": choice,
                 "auto": next(key for key, solver in SOLVERS.items() if solver is picked),
                 "solvers": runs,

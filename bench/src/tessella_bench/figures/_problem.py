@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tessella.backend import limit_blas
 from tessella.kernels import KernelSet, UnitBox
 from tessella.problems import SaddlePoint
-from tessella.solvers import SolverResult, choose_solver
+from tessella.solvers import SOLVERS, SolverResult, choose_solver
 from tessella.svm import DualProblem
 from tessella_bench._library import TrainingSet
 
@@ -21,6 +21,9 @@ FloatArray = NDArray[np.float64]
 CLASSIFICATION, REGRESSION = "classification", "regression"
 EPSILON = 0.1  # tube of the regressions, in standard deviations of y: the estimator's default
 UNLIMITED = 10**6  # iterations, where the gap and the clock are the limits
+# Solvers of these problems for any number of rows: "sdp" is for few of them, and "simple-mkl"
+# learns weights, not matrices.
+ITERATIVE = tuple(name for name in SOLVERS if name not in ("sdp", "simple-mkl"))
 
 
 def split_at_median(y: FloatArray) -> FloatArray:
@@ -65,7 +68,7 @@ def solve(
     """
     run: Any = choose_solver(solver, problem) if isinstance(solver, str) else solver
     limits = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
-    start = {"P0": None, "w0": None, "n_jobs": n_jobs, "callback": None}
+    start = {"parameter0": None, "w0": None, "n_jobs": n_jobs, "callback": None}
     with limit_blas():
         begin = clock()
         result = run(problem, **limits, **start, **options)

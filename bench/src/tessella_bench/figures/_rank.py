@@ -103,7 +103,7 @@ def _repetition(data: Table, task: str, seed: int, options: dict[str, Any]) -> d
     kernels = TessellatedKernels(degree=options["degree"], delta=options["delta"])
     problem = saddle_point(data.X, data.y, task, kernels, options["C"])
     return {
-        "n_params": problem.parameters.side,
+        "n_params": problem.cone.degree,
         "runs": svm_by_rank(problem, seed, options["tol"]),
     }
 
@@ -125,10 +125,10 @@ def svm_by_rank(
     problem: SaddlePoint, seed: int, tol: float, ranks: list[int] | None = None
 ) -> dict[Any, dict[str, Any]]:
     """One cold SVM for the optimal P, for the identity and for random P of several ranks."""
-    side = problem.parameters.side
+    side = problem.cone.degree
     rng = np.random.default_rng([seed, 1])
     best, _ = solve("auto", problem, tol=_OPTIMAL_GAP, time_limit=None)
-    candidates: dict[Any, FloatArray] = {OPTIMAL: best.P, IDENTITY: np.eye(side)}
+    candidates: dict[Any, FloatArray] = {OPTIMAL: best.parameter, IDENTITY: np.eye(side)}
     for rank in ranks or ranks_to_try(side):
         candidates[rank] = random_parameter(side, rank, rng)
     return {kind: _svm(problem, P, tol) for kind, P in candidates.items()}

@@ -112,7 +112,7 @@ def _time(
     best, seconds = min(runs, key=lambda run: run[1])
     return {
         "rows": problem.dual.size,
-        "n_params": problem.parameters.side,
+        "n_params": problem.cone.degree,
         "seconds": seconds / best.n_iter,
         "iterations": best.n_iter,
         "n_svm": best.n_svm,
