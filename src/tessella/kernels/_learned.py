@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tessella.cones import Blocks, Point
+from tessella.cones import Blocks, Point, ProductCone
 from tessella.kernels._base import FloatArray, KernelSet, as_rows
 from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import UnitBox
@@ -70,13 +70,22 @@ class LearnedKernel:
     @property
     def P(self) -> FloatArray:  # noqa: N802 - the name of the mathematics
         """Positive semidefinite matrix of the kernel, if its parameter is one matrix."""
-        if np.ndim(self.parameter) != 2:
+        if not (isinstance(self.parameter, np.ndarray) and self.parameter.ndim == 2):
             raise AttributeError(
                 f"The parameter of this kernel, from {type(self.kernels).__name__}, is not one "
                 "matrix P; use its attribute parameter."
             )
         matrix: FloatArray = self.parameter
         return matrix
+
+    @property
+    def shares(self) -> FloatArray:
+        """Share of each part of a sum of kernel sets; they add up to one."""
+        cone = self.kernels.cone(len(self.box.kept))
+        if not isinstance(cone, ProductCone):
+            return np.ones(1)
+        parts = zip(cone.cones, self.parameter, strict=True)
+        return np.array([part.trace(block) for part, block in parts])
 
     def __call__(
         self, X: ArrayLike, Y: ArrayLike | None = None, *, n_jobs: int | None = None

@@ -88,6 +88,7 @@ _MATRICES = {
     "simple-mkl": 3,
     "working-set": 1,
 }
+_USUAL_MATRICES = 2  # of a solver that somebody else has added to SOLVERS
 _KEPT_ROWS = 2000  # of a kernel matrix, below which a solver would compute them over and over
 
 
@@ -111,7 +112,7 @@ def working_memory(name: str, sizes: Sequence[int], itemsize: int, *, by_rows: b
     if name == "auto":
         name = "joint" if n_samples <= _JOINT_MAX_ROWS else "working-set"
     if name != "working-set":
-        return _MATRICES[name] * itemsize * n_samples**2
+        return _MATRICES.get(name, _USUAL_MATRICES) * itemsize * n_samples**2
     rows = min(largest, _KEPT_ROWS) if by_rows else largest
     moving = min(n_samples, DEFAULT_SETTINGS.max_rows)
     return itemsize * rows * largest + 3 * 8 * moving**2

@@ -165,7 +165,7 @@ def working_set(
         n_jobs=n_jobs,
         callback=callback,
     )
-    return run_to_end(run, lambda run: _WorkingSet(run, start, w0, settings).solve())
+    return run_to_end(run, _WorkingSet(run, start, w0, settings).solve)
 
 
 class _WorkingSet:
@@ -184,7 +184,7 @@ class _WorkingSet:
         )
         # A given P is mostly near the optimum, and few rows tell where to go from there.
         self._most_rows = max(settings.usual_rows if P0 is None else 0, self._least_rows)
-        self._P = self._guess() if P0 is None else P0
+        self._P = P0
         self._w = w0
         self._directions = settings.directions
         self._face_memory: list[object] = []
@@ -194,39 +194,52 @@ class _WorkingSet:
         self._held, self._is_held = np.zeros(self._dual.size), np.zeros_like(self._seen)
         self._restless = np.zeros_like(self._seen)
 
-    def _guess(self) -> Point:
-        """The parameter of a subsample."""
-        settings = self._settings
-        count = self._cone.subsample_size(self._dual.size, self._least_rows)
-        if count == 0 or not self._dual.kappa_rises():
+    @property
+    def parameter(self) -> Point:
+        """The current parameter."""
+        return self._P
+
+    def _first_parameter(self) -> Point:
+        """The parameter of a subsample; a large one is found on ever larger subsamples."""
+        samples = self._nested_samples()
+        if not samples or not self._dual.kappa_rises():
             return self._cone.centre
-        rows, weight = sample_strata(self._dual, count, self._rng)
-        self._run.phase(f"first kernel from {len(rows)} rows")
-        sample = SaddlePoint(
-            self._problem.kernels.restrict(rows), self._dual.restrict(rows, weight)
-        )
-        if not self._cone.moves_whole:
-            return self._guess_in_rounds(sample)
-        P, w = self._joint_guess(sample)
-        point = sample.at(w)
-        cost = settings.trim * settings.first_tol * abs(point.dual_value(P))
-        return self._cone.trimmed(P, point.gradient, cost)
+        if self._cone.moves_whole:
+            return self._joint_parameter(samples[0])
+        P: Point = None
+        for sample in reversed(samples):
+            P = self._parameter_in_rounds(sample, P)
+        return P
 
-    def _joint_guess(self, sample: SaddlePoint) -> tuple[Point, FloatArray]:
-        """P and w of the subsample, uncertified: the whole problem will say what they are worth."""
+    def _nested_samples(self) -> list[SaddlePoint]:
+        """Subsamples, each of the one before it and each with the loss of the whole."""
+        samples: list[SaddlePoint] = []
+        kernels, dual = self._problem.kernels, self._dual
+        while count := self._cone.subsample_size(dual.size, self._least_rows):
+            rows, weight = sample_strata(dual, count, np.random.default_rng(0))
+            kernels, dual = kernels.restrict(rows), dual.restrict(rows, weight)
+            samples.append(SaddlePoint(kernels, dual))
+        return samples
+
+    def _joint_parameter(self, sample: SaddlePoint) -> Point:
+        """The parameter of a subsample, uncertified: the whole problem says what it is worth."""
+        self._run.phase(f"first kernel from {sample.dual.size} rows")
+        settings, cone = self._settings, sample.cone
         whole = WholeProblem(sample)
-        centre = sample.cone.centre
         with limit_blas(self._run.n_jobs, sample.dual.size):
-            start = state_near(whole, centre, neutral_alpha(whole, centre))
-            state = self._minimise(InteriorPoint(whole, *start), self._settings.first_tol)
-        return sample.cone.normalised(state.M), whole.halves.join(state.alpha)
+            start = state_near(whole, cone.centre, neutral_alpha(whole, cone.centre))
+            state = self._minimise(InteriorPoint(whole, *start), settings.first_tol)
+        P, point = cone.normalised(state.M), sample.at(whole.halves.join(state.alpha))
+        cost = settings.trim * settings.first_tol * abs(point.dual_value(P))
+        return cone.trimmed(P, point.gradient, cost)
 
-    def _guess_in_rounds(self, sample: SaddlePoint) -> Point:
+    def _parameter_in_rounds(self, sample: SaddlePoint, P: Point | None) -> Point:
         """The same for a parameter too large to move in all directions at once.
 
         Of the sample's answers the last one is taken and not the best: two parameters may have
         nearly the same value, and the last one lies in the better face.
         """
+        self._run.phase(f"first kernel from {sample.dual.size} rows")
         run = Run(
             "working-set",
             sample,
@@ -236,25 +249,17 @@ class _WorkingSet:
             n_jobs=self._run.n_jobs,
             callback=None,
         )
-        rounds: list[_WorkingSet] = []
-
-        def solve(run: Run) -> SolverStatus:
-            rounds.append(_WorkingSet(run, None, None, self._settings))
-            return rounds[0].solve()
-
-        answer = run_to_end(run, solve)
+        rounds = _WorkingSet(run, sample.cone.centre if P is None else P, None, self._settings)
+        answer = run_to_end(run, rounds.solve)
         if answer.status is SolverStatus.INTERRUPTED:
             raise StopRun(answer.status)  # the sample's answer is none for the whole
         self._run.count_newton(answer.history[-1].n_newton)
-        return rounds[0].parameter if rounds else answer.parameter
+        return rounds.parameter
 
-    @property
-    def parameter(self) -> Point:
-        """The current parameter."""
-        return self._P
-
-    def solve(self) -> SolverStatus:
+    def solve(self, _: Run) -> SolverStatus:
         """Rounds until the run is over; then a dual vector with exact zeros, as an SVM has."""
+        if self._P is None:
+            self._P = self._first_parameter()
         try:
             return self._iterate()
         except StopRun as stop:
@@ -269,7 +274,7 @@ class _WorkingSet:
         assert self._w is not None
         if np.array_equal(w, self._w) or run.replace(P, self._w):
             return
-        run.replace(P, self._svm(P).w)
+        run.replace(P, run.svm_at(P, self._w, self._svm_tol()).w)
 
     def _iterate(self) -> SolverStatus:
         run = self._run
@@ -303,7 +308,7 @@ class _WorkingSet:
         return max(0.1 * self._run.tol, min(1e-3, 0.02 * self._run.gap))
 
     def _solve_svm(self, step: float) -> SvmAnswer:
-        solution = self._svm(self._P)
+        solution = self._run.svm_at(self._P, self._w, self._svm_tol())
         self._w = solution.w
         # A far outlier changes sides between two P without ever coming near the margin, and takes
         # the others with it. Who has moved although it was held is not held again.
@@ -312,10 +317,6 @@ class _WorkingSet:
         self._restless |= self._is_held & far
         self._point = self._run.record(self._P, solution.w, step)
         return solution
-
-    def _svm(self, P: Point) -> SvmAnswer:
-        """An SVM on all samples, warm from the current w."""
-        return self._run.svm_at(P, self._w, self._svm_tol())
 
     def _joint_step(self, svm: SvmAnswer) -> Point:
         """The saddle point over P and the working set; moves P and w there."""

@@ -103,7 +103,12 @@ def solve_dual(
         deadline=None if time_limit is None else time.monotonic() + time_limit,
         threads=effective_threads(n_jobs),
     )
-    return _DualSolver(K, problem, w, limits, settings or DualSettings()).run()
+    solver = _DualSolver(K, problem, w, limits, settings or DualSettings())
+    try:
+        return solver.alternate()
+    except KeyboardInterrupt:
+        # The signal came outside of the compiled code: measure the current point.
+        return replace(solver.take_pair_steps(0), status=DualStatus.INTERRUPTED)
 
 
 @dataclass(frozen=True)
@@ -134,14 +139,8 @@ class _DualSolver:
         self._effort = Effort()
         self._progress = Progress()
 
-    def run(self) -> DualSolution:
-        try:
-            return self._alternate()
-        except KeyboardInterrupt:
-            # The signal came outside of the compiled code: measure the current point.
-            return replace(self._pair_steps(0), status=DualStatus.INTERRUPTED)
-
-    def _alternate(self) -> DualSolution:
+    def alternate(self) -> DualSolution:
+        """Take pair steps and Newton steps in turn until the problem is solved or a limit ends."""
         schedule = self._first_schedule()
         while True:
             solution = self._round(schedule)
@@ -150,7 +149,7 @@ class _DualSolver:
             if last_attempt:
                 schedule.give_up_newton()  # after one more Newton step, which may still help
             elif self._limit_reached():
-                return self._pair_steps(0)  # the same point, with a gradient computed afresh
+                return self.take_pair_steps(0)  # the same point, with a gradient computed afresh
             elif solution.status is not DualStatus.MAX_ITER:
                 return solution
             if self._effort.interior_point_pays(self._problem.size, self._settings):
@@ -175,7 +174,7 @@ class _DualSolver:
     def _round(self, schedule: Schedule) -> DualSolution:
         """Take the pair steps of one round and tell the schedule what they have achieved."""
         before = self._effort.pair_steps
-        solution = self._pair_steps(schedule.pair_step_limit, schedule.gradient_is_current)
+        solution = self.take_pair_steps(schedule.pair_step_limit, schedule.gradient_is_current)
         self._progress.update(solution, self._settings)
         schedule.after_pair_steps(self._effort.pair_steps - before, self._progress)
         return solution
@@ -229,7 +228,7 @@ class _DualSolver:
         block = self._K if rows is None else self._K[np.ix_(rows, rows)]
         return block.astype(np.float64, copy=False)
 
-    def _pair_steps(self, at_most: int, gradient_is_current: bool = False) -> DualSolution:
+    def take_pair_steps(self, at_most: int, gradient_is_current: bool = False) -> DualSolution:
         """Take pair steps in compiled code; a negative number means no limit."""
         limits, problem, effort = self._limits, self._problem, self._effort
         left = limits.max_iter - effort.pair_steps if limits.max_iter >= 0 else -1
