@@ -483,13 +483,6 @@ MUTATIONS = (
         (PRODUCT_FORM,),
     ),
     Mutation(
-        "DualSolver (bound of a pair step)",
-        "_core/svm_dual.cpp",
-        "const double stop_j = w_[j] > 0.0 ? 0.0 : problem_.lower[j];",
-        "const double stop_j = w_[j] > 0.0 ? 0.0 : -problem_.upper[j];",
-        (DUAL,),
-    ),
-    Mutation(
         "values_at",
         "_core/svm_sweeps.cpp",
         "below = -residual - p.epsilon[k];",
