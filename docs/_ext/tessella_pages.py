@@ -31,6 +31,7 @@ _ORDER = [
     "plot_kernel_features.py",
     "plot_custom_kernel.py",
     "plot_multiple_kernels.py",
+    "plot_sum_of_kernel_sets.py",
     "plot_pmkl_classification.py",
     "plot_pmkl_regression.py",
 ]

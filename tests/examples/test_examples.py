@@ -158,3 +158,13 @@ def test_multiple_kernels(run):
     assert len(best) == 3
     assert min(best) > 0.38
     assert max(best) < min(best) + 0.05
+
+
+def test_sum_of_kernel_sets(run):
+    (value, bound), *shares_and_scores = run("plot_sum_of_kernel_sets.py")
+    assert bound <= value * (1 + 1e-12)
+    place, time, rest = (numbers[0] for numbers in shares_and_scores[:3])
+    assert min(place, time) > rest
+    assert place + time + rest == pytest.approx(1.0, abs=0.02)
+    *others, groups = (numbers[-1] for numbers in shares_and_scores[3:])
+    assert groups > max(others) + 0.05

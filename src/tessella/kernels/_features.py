@@ -28,19 +28,54 @@ _GRAM_ROWS = 1024
 
 
 class FiniteKernelSet(KernelSet):
-    """Base of kernel sets given by features: subclasses say what N is at each node."""
+    """Base class of kernel sets with finitely many nodes, k(x, y) = Σ_t ω_t N_t(x)ᵀ P N_t(y).
+
+    A subclass is a dataclass that defines :meth:`features`, :meth:`count_nodes` and
+    :meth:`count_params`. Everything else follows from these methods.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from tessella.kernels import FiniteKernelSet
+    >>> @dataclass
+    ... class Waves(FiniteKernelSet):
+    ...     frequency: float = 1.0
+    ...
+    ...     def count_params(self, n_features):
+    ...         return 2 * n_features
+    ...
+    ...     def count_nodes(self, n_features):
+    ...         return 1
+    ...
+    ...     def features(self, X):
+    ...         phase = np.pi * self.frequency * X
+    ...         return np.hstack([np.cos(phase), np.sin(phase)])[:, None, :]
+    >>> Waves().bind(np.array([[0.0], [0.5], [1.0]])).gram(np.eye(2)).round(2).tolist()
+    [[1.0, 0.0, -1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 1.0]]
+    """
 
     @property
     def by_rows(self) -> bool:
-        """Always."""
+        """See :attr:`KernelSet.by_rows`: always."""
         return True
 
     def features(self, X: FloatArray) -> FloatArray:
-        """``√ω_t N_t(x)`` of shape (len(X), nodes, n_params)."""
+        """Compute ``√ω_t N_t(x)`` for each row and each node.
+
+        Parameters
+        ----------
+        X : ndarray of shape (m, n_features)
+            Rows in the scale of the unit cube.
+
+        Returns
+        -------
+        ndarray of shape (m, n_nodes, n_params)
+        """
         raise NotImplementedError
 
     def count_nodes(self, n_features: int) -> int:
-        """Number of nodes T."""
+        """Number of nodes for data with `n_features` columns."""
         raise NotImplementedError
 
     def bind(

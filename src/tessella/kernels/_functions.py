@@ -101,6 +101,14 @@ class FunctionKernel:
         scikit-learn's Gaussian processes is such a function.
     features : tuple of int, optional
         Columns that the function is given; all of them by default.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import Matern
+    >>> from tessella.kernels import FunctionKernel
+    >>> kernel = FunctionKernel(Matern(length_scale=2.0), features=(1,))
+    >>> kernel([[5.0, 1.0]], [[7.0, 1.0]]).tolist()
+    [[1.0]]
     """
 
     function: Callable[..., Any]

@@ -35,8 +35,10 @@ from tessella.kernels._predictor import SumPredictor
 class KernelSum(KernelSet):
     """The sum of several kernel sets; ``a + b`` makes one.
 
-    Its kernels are all convex combinations ``Σ_b θ_b k_b`` of a kernel of each set. Shares θ and
-    parameters are learned together, by one convex problem with one certificate.
+    Its kernels are all convex combinations ``Σ_b θ_b k_b`` of a kernel k_b of each set. The shares
+    θ and the kernels are learned together, by one convex problem with one certificate. The
+    parameter is a :class:`~tessella.cones.Blocks` with the parameter of each set, and the trace
+    of a block is the share of its set.
 
     Parameters
     ----------

@@ -1,39 +1,26 @@
-"""Algorithms for the saddle point, one a file, and the one result they all return.
+"""Algorithms for the saddle-point problem, and the result that all of them return.
+
+Each algorithm is a function in a file of its own. All of them stop on the same certified gap.
 
 ==============  ==================================================================================
-working-set     An exact SVM on all samples, then the joint method on P and the samples that are
-                free or nearly so. The default beyond 200 rows: a few SVM solves, whatever the gap.
-                Beyond n_P = 64, P moves in the span of its leading directions only.
-joint           One interior point iteration over all samples and P together: O(m³) a step, some
-                13 to 40 steps, little dependent on the data. The default up to 200 rows.
-frank-wolfe     The paper's Algorithm 2. Cheap steps, a gap that falls like 1/k: good for a coarse
-                answer.
-apd, hybrid     The accelerated primal-dual method of the paper's appendix with adaptive steps and
-                restarts, alone or after Frank-Wolfe. Reaches small gaps with first-order steps.
-sdp             The semidefinite program, by Clarabel: the ground truth for some hundred rows.
+working-set     An exact SVM on all samples alternates with the joint method on the parameter and
+                on the samples that are free or nearly so. The default for more than 200 rows. A
+                large parameter moves in its leading directions only.
+joint           One interior point iteration over all samples and the parameter together, which
+                costs O(m³) a step. The default for up to 200 rows.
+frank-wolfe     Algorithm 2 of the paper. Its steps are cheap and its gap falls like 1/k, so it is
+                suited to approximate solutions.
+apd             The accelerated primal-dual method of the paper's appendix, with adaptive steps
+                and restarts. Reaches small gaps with first-order steps.
+hybrid          Frank-Wolfe, followed by the accelerated primal-dual method.
+sdp             The semidefinite program, solved by Clarabel: the reference solution for some
+                hundred rows.
+simple-mkl      SimpleMKL, a reduced gradient method for the weights of a dictionary of kernels.
+fixed           The machines of a parameter that is not learned. It is chosen for problems with a
+                fixed parameter, whatever the name.
 ==============  ==================================================================================
 
-SVM solves to a certified relative gap of 1e-6 (Newton steps for joint; a dash where 20 s were not
-enough), degree 1, C and delta by cross-validation, from ``benchmarks/convergence.py``:
-
-==============  =====  ====  ===========  =====  ===========  =====  ======
-set             rows   n_P   working-set  joint  frank-wolfe  apd    hybrid
-==============  =====  ====  ===========  =====  ===========  =====  ======
-cancer_wbc      683    20    2            17     364          209    295
-pima            768    18    2            13     4488         103    89
-abalone         3000   18    3            26     -            74     51
-hill_valley     1212   202   5            22     -            136    100
-transfusion     748    10    3            13     18608        46     41
-shill_bidding   3000   20    5            40     -            183    180
-german_numer    1000   50    4            16     -            60     -
-fourclass       862    6     2            14     5            46     22
-gas_turbine     3000   20    3            17     -            72     172
-airfoil         1503   12    2            15     6            48     25
-ccpp            3000   10    3            15     -            64     53
-cadata          3000   18    3            15     -            80     128
-space_ga        3000   14    4            13     -            55     44
-boston          506    28    3            18     -            766    428
-==============  =====  ====  ===========  =====  ===========  =====  ======
+Measurements are on the page "Benchmarks" of the documentation (``docs/benchmarks.md``).
 """
 
 from tessella.solvers._monitor import Monitor, Monitors

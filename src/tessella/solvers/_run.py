@@ -23,7 +23,15 @@ FloatArray = NDArray[np.float64]
 
 
 class StopRun(Exception):  # noqa: N818 - the end of a run is not an error
-    """Raised inside a solver when a limit is reached; carries the status to report."""
+    """Raised within a run when it is over, for example when a limit is reached.
+
+    :func:`run_to_end` catches it and returns the best certified pair.
+
+    Parameters
+    ----------
+    status : SolverStatus
+        Reason to report in the result.
+    """
 
     def __init__(self, status: SolverStatus) -> None:
         super().__init__(status.value)
@@ -38,7 +46,17 @@ _STOPPED = {
 
 @dataclass(frozen=True)
 class SvmAnswer:
-    """The SVM of K(P): dual vector, residuals ``linear - K w - b``, and the dual value."""
+    """Solution of the support vector machines with a given kernel matrix.
+
+    Attributes
+    ----------
+    w : ndarray of shape (m,)
+        Dual vector.
+    residual : ndarray of shape (m,)
+        Targets minus scores, ``linear - K w - b``.
+    objective : float
+        Dual value, summed over all machines.
+    """
 
     w: FloatArray
     residual: FloatArray
@@ -156,7 +174,26 @@ class Run:
         return answer
 
     def svm_at(self, P: Point, w0: FloatArray | None, tol: float) -> SvmAnswer:
-        """Solve the SVM of a feasible parameter, in the form of K(P) that costs least memory."""
+        """Solve the SVM of a feasible parameter, in the form of K(P) that costs least memory.
+
+        Parameters
+        ----------
+        P : Point
+            Feasible parameter.
+        w0 : ndarray of shape (m,) or None
+            Dual vector to start from.
+        tol : float
+            Relative duality gap of the SVM at which to stop.
+
+        Returns
+        -------
+        SvmAnswer
+
+        Raises
+        ------
+        StopRun
+            If the time of the run is over or the run is interrupted.
+        """
         factors = self.problem.cone.positive_factors(P)
         machines = self.problem.kernels.machines
         kernels = (machine.svm_kernel(factors, self._workspace) for machine in machines)
@@ -196,7 +233,27 @@ class Run:
         return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
     def record(self, P: Point, w: FloatArray, step: float) -> DualPoint:
-        """Certify an iterate, keep it if it is the best, and stop if the run is over."""
+        """Certify an iterate, keep it if it is the best, and stop if the run is over.
+
+        Parameters
+        ----------
+        P : Point
+            Feasible parameter.
+        w : ndarray of shape (m,)
+            Dual vector; it is made feasible first.
+        step : float
+            Length of the step that led to the iterate, for the history.
+
+        Returns
+        -------
+        DualPoint
+            The dual vector with its gradient, lower bound and best response.
+
+        Raises
+        ------
+        StopRun
+            If the gap is within the tolerance, a limit is reached or a monitor asks to stop.
+        """
         return self.record_point(P, self.problem.at(w), step)
 
     def record_point(self, P: Point, point: DualPoint, step: float) -> DualPoint:
@@ -296,10 +353,22 @@ def _blocks(K: NDArray[Any], dual: DualProblem) -> Iterator[NDArray[Any]]:
 
 
 def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:
-    """Execute a solver's `body` and return its best answer, also after Ctrl-C or without memory.
+    """Execute the body of a solver and return the best certified pair, however the run ends.
 
-    A KeyboardInterrupt or MemoryError before the first certified pair is passed on: there is
-    nothing to keep.
+    A KeyboardInterrupt or MemoryError ends the run like a limit does. Before the first certified
+    pair there is nothing to keep, and the exception is passed on.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    body : callable
+        ``body(run)`` iterates until the run raises :class:`StopRun`, or returns a
+        :class:`SolverStatus` of its own.
+
+    Returns
+    -------
+    SolverResult
     """
     try:
         run.begin()

@@ -37,8 +37,10 @@ def frank_wolfe(
 ) -> SolverResult:
     """Minimise over P the optimal value of the SVM with kernel K(P), by Frank-Wolfe.
 
-    Each iteration solves the SVM for the current P (warm), takes a top eigenvector v of the
-    gradient matrix D(w), and moves P towards the vertex S = n_P v vᵀ of the feasible set.
+    Each iteration solves the SVM for the current P, starting from the last dual vector, and moves
+    P towards the vertex of the feasible set that is best for the new one. For a matrix this
+    vertex is S = n_P v vᵀ with a top eigenvector v of the gradient D(w); for the weights of a
+    dictionary it is the single kernel with the largest wᵀK_i w.
 
     Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - ½ support(D(w))``. Stops
     when the certified relative gap between the two, computed by `problem`, is at most `tol`.
@@ -48,11 +50,11 @@ def frank_wolfe(
     problem : SaddlePoint
         Kernel set and SVM.
     tol : float
-        Relative gap.
+        Certified relative gap at which to stop.
     max_iter : int
-        Limit on iterations.
+        Largest number of iterations.
     time_limit : float, optional
-        Seconds; the best certified pair is returned when they are over.
+        Largest number of seconds; the best certified pair is returned when they are over.
     parameter0 : Point, optional
         Feasible parameter to start from; the centre of the feasible set by default. For one
         positive matrix also a factor U of P = U Uᵀ with fewer columns than rows.
@@ -63,9 +65,9 @@ def frank_wolfe(
         probe; or the fixed rule 2 / (k + 2); or, once steps towards the vertex become short,
         weight moved by exact line search from one eigenvector of P to the vertex.
     n_jobs : int, optional
-        Threads.
-    callback : callable, optional
-        Called with each :class:`IterationRecord`.
+        Number of threads.
+    callback : callable or Monitor, optional
+        Follows the run. A callable is called with each :class:`IterationRecord`.
 
     Returns
     -------
@@ -85,7 +87,7 @@ def frank_wolfe(
     stays sublinear at an optimum of rank two; what is gained is SVM solves per iteration.
 
     The paper's stopping rule has its sign reversed, its oracle takes the wrong end of the
-    spectrum and its value misses a half; see ``docs/architecture.md``.
+    spectrum and its value misses a half; see the errata in ``docs/paper-to-code.md``.
     """
     if step not in _STEPS:
         raise ValueError(f"step={step!r} is unknown; use one of {_STEPS}.")
