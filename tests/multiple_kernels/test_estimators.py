@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tessella
 from tessella import KernelDictionary, LearnedKernelSVC, MultipleKernelSVC, MultipleKernelSVR
-from tessella.multiple_kernels import Gaussian, Polynomial
+from tessella.kernels import Gaussian, Polynomial
 from tessella.persistence import ModelFileError
 from tessella.svm import DualProblem, solve_dual
 
