@@ -130,9 +130,7 @@ def test_scaling_makes_both_points_the_same(cone):
     scaling = cone.scaling(cone.factor(M), S)
     middle = scaling.to_scaled(S)
     close = 1e-10 * (1.0 + np.abs(cone.vector(M)).max())
-    np.testing.assert_allclose(
-        cone.vector(scaling.from_scaled(middle)), cone.vector(M), atol=close
-    )
+    np.testing.assert_allclose(cone.vector(scaling.from_scaled(middle)), cone.vector(M), atol=close)
     # <M, S> is kept: the two maps are adjoint to each other's inverse.
     dM, dS = random_point(cone, rng), random_point(cone, rng)
     assert inner(scaling.from_scaled(dM), dS) == pytest.approx(
@@ -280,9 +278,7 @@ def test_projection_onto_a_weighted_simplex_against_a_solver():
         return (x[0] - 2.0) ** 2 + (x[1] + 1.0) ** 2 + np.sum((x[2:] - A[1]) ** 2)
 
     trace = {"type": "eq", "fun": lambda x: (x[0] + x[1]) / 2.0 + x[2:].sum() - 1.0}
-    best = minimize(
-        distance, np.full(5, 0.2), bounds=[(0, None)] * 5, constraints=trace, tol=1e-14
-    )
+    best = minimize(distance, np.full(5, 0.2), bounds=[(0, None)] * 5, constraints=trace, tol=1e-14)
     np.testing.assert_allclose(np.diag(P[0]), best.x[:2], atol=1e-6)
     np.testing.assert_allclose(P[1], best.x[2:], atol=1e-6)
 

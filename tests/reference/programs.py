@@ -35,15 +35,13 @@ def kernel_learning(kernels, dual):
     sum of shares over all of them.
     """
     m, cone = kernels.n_samples, kernels.cone
-    blocks = [_Block(part) for part in (cone.cones if isinstance(cone, ProductCone) else [cone])]
-    shapes = [np.zeros(block.shape) for block in blocks]
+    blocks = [_Block(part) for part in _leaves(cone)]
     maps = []
     for number, block in enumerate(blocks):
         columns = []
         for unit in block.units():
-            point = [*shapes[:number], unit, *shapes[number + 1 :]]
-            whole = Blocks(point) if isinstance(cone, ProductCone) else unit
-            columns.append(kernels.gram(whole).ravel())
+            point = [unit if k == number else np.zeros(b.shape) for k, b in enumerate(blocks)]
+            columns.append(kernels.gram(_assembled(cone, iter(point))).ravel())
         maps.append(np.array(columns).T)
     scale = float(dual.upper.max())
     big, b = cp.Variable((m + 1, m + 1), PSD=True), cp.Variable(len(dual.starts))
@@ -66,8 +64,22 @@ def kernel_learning(kernels, dual):
         problem.solve(
             solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10, max_iter=300
         )
-    found = [np.asarray(block.variable.value) for block in blocks]
-    return float(problem.value) * scale, Blocks(found) if len(found) > 1 else found[0]
+    found = (np.asarray(block.variable.value) for block in blocks)
+    return float(problem.value) * scale, _assembled(cone, found)
+
+
+def _leaves(cone):
+    """The cones of a product, of any depth, that are no products themselves."""
+    if isinstance(cone, ProductCone):
+        return [leaf for part in cone.cones for leaf in _leaves(part)]
+    return [cone]
+
+
+def _assembled(cone, leaves):
+    """The point of a cone from the points of its leaves, one after the other."""
+    if isinstance(cone, ProductCone):
+        return Blocks([_assembled(part, leaves) for part in cone.cones])
+    return next(leaves)
 
 
 class _Block:
