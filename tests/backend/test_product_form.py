@@ -80,7 +80,7 @@ def test_product_form_of_a_kernel_set_is_its_matrix(kernels, centred):
     bound = kernels.bind(rng.random((30, 3)))
     root = rng.standard_normal((bound.n_params, 2))
     P = root @ root.T
-    form = bound.product_form(root, centred=centred)
+    form = bound.product_form((root, root), centred=centred)
     out = np.empty((30, 30))
     form.matrix(out, 1)
     K = bound.gram(P, centred=centred)
@@ -90,7 +90,7 @@ def test_product_form_of_a_kernel_set_is_its_matrix(kernels, centred):
 def test_powers_of_z_have_no_product_form():
     bound = TessellatedKernels(1, 0.3, "xz").bind([[0.0], [1.0]])
     assert not bound.kernels.by_rows
-    assert bound.product_form(np.eye(bound.n_params)) is None
+    assert bound.product_form(bound.cone.square(np.eye(bound.n_params))) is None
 
 
 @pytest.mark.parametrize("rows_kept", [0, 7, 10_000])
@@ -100,7 +100,7 @@ def test_a_solve_by_rows_is_the_solve_of_the_matrix(rows_kept, dtype):
     rng = np.random.default_rng(4)
     m = 120
     bound = TessellatedKernels(1, 0.3).bind(rng.random((m, 2)), dtype=dtype)
-    form = bound.product_form(np.eye(6), centred=True)
+    form = bound.product_form((np.eye(6), np.eye(6)), centred=True)
     K = KernelOnDemand(dtype, max_bytes=rows_kept * m * np.dtype(dtype).itemsize)
     K.hold(form)
     dual = DualProblem.regression(np.sin(9 * rng.random(m)), 50.0, 0.05)

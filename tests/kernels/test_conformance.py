@@ -7,10 +7,18 @@ import pickle
 import numpy as np
 import pytest
 
+from tessella.cones import PSD, Blocks, ProductCone, inner
 from tessella.kernels import (
+    FunctionKernel,
+    Gaussian,
     IntegralKernels,
+    KernelDictionary,
+    KernelsOnFeatures,
+    KernelSum,
     LearnedKernel,
+    Polynomial,
     PolynomialKernels,
+    Predictor,
     StackedKernels,
     TessellatedKernels,
     UnitBox,
@@ -26,7 +34,40 @@ def bumps(z, X):
     return np.stack([bump, bump * X[None, :, 0], np.cos(z[:, :1] + X[None, :, 1])], axis=-1)
 
 
+def laplace(X, Y):
+    """A kernel that is nothing but a function of two arrays of rows."""
+    return np.exp(-np.abs(X[:, None, :] - Y[None, :, :]).sum(axis=2))
+
+
+SINGLE = (
+    Gaussian(0.7),
+    Polynomial(2),
+    laplace,
+    Gaussian(1.5, features=(0, 2)),
+    Polynomial(3, 0.5, features=(1,)),
+    FunctionKernel(laplace, (2, 0)),
+)
+FEW = KernelDictionary([Gaussian(0.5), Gaussian(2.0), Polynomial(1)])
+
 SETS = {
+    **{
+        f"dictionary-{normalisation}": KernelDictionary(SINGLE, normalisation=normalisation)
+        for normalisation in ("trace", "cosine", None)
+    },
+    "dictionary-each-feature": KernelDictionary(
+        [Gaussian(1.0), laplace], each_feature=True, standardise=False
+    ),
+    "dictionary-of-one": KernelDictionary([Gaussian(1.0)]),
+    "on-features": TessellatedKernels(1, 0.3).on_features([2, 0]),
+    "dictionary-on-features": KernelDictionary(SINGLE[:2]).on_features([1]),
+    "sum-on-features": (FEW + TessellatedKernels(0, 0.5)).on_features([0, 1]),
+    "sum-within-a-sum": (FEW + TessellatedKernels(0, 0.5)).on_features([0, 1])
+    + PolynomialKernels(1),
+    "sum": TessellatedKernels(1, 0.3) + KernelDictionary(SINGLE, normalisation="cosine"),
+    "sum-of-margins": TessellatedKernels(1, 0.1) + TessellatedKernels(1, 1.0, "xz"),
+    "sum-of-groups": TessellatedKernels(1, 0.3, balance="unit").on_features([0, 1])
+    + PolynomialKernels(2).on_features([2])
+    + FEW.on_features([1, 2]),
     **{
         f"tessellated-{monomials}-{degree}": TessellatedKernels(degree, 0.3, monomials)
         for monomials in ("x", "xz")
@@ -62,25 +103,63 @@ def scaled(m):
     return (X - X.min(axis=0)) / np.ptp(X, axis=0)
 
 
-def random_positive(n, rng, rank=None):
-    root = rng.standard_normal((n, rank or n))
-    return root @ root.T
+def blocks_of(cone, point):
+    """Cones that are no products, each with its part of a point."""
+    if not isinstance(cone, ProductCone):
+        return [(cone, point)]
+    parts = zip(cone.cones, point, strict=True)
+    return [pair for part, own in parts for pair in blocks_of(part, own)]
 
 
-def random_symmetric(n, rng):
-    root = rng.standard_normal((n, n))
-    return root + root.T
+def random_positive(cone, rng, rank=None):
+    """A point of the cone of any trace; of a given rank, or with so many weights."""
+    if isinstance(cone, ProductCone):
+        return Blocks(random_positive(part, rng, rank) for part in cone.cones)
+    if isinstance(cone, PSD):
+        root = rng.standard_normal((cone.side, rank or cone.side))
+        return root @ root.T
+    weights = rng.random(cone.count)
+    weights[rng.permutation(cone.count)[rank or cone.count :]] = 0.0
+    return weights
 
 
-def test_count_params_is_the_side_of_p(kernels, X):
-    assert kernels.bind(X).n_params == kernels.count_params(N_FEATURES)
+def random_symmetric(cone, rng):
+    """A point of the space of the cone, which need not lie in it."""
+    return cone.point(rng.standard_normal(cone.dimension))
+
+
+def random_face(cone, rng, size=3):
+    """A face that is not everything, if the cone has one."""
+    if isinstance(cone, ProductCone):
+        return tuple(random_face(part, rng, size) for part in cone.cones)
+    if isinstance(cone, PSD):
+        return np.linalg.qr(rng.standard_normal((cone.side, min(size, cone.side))))[0]
+    return np.sort(rng.permutation(cone.count)[: min(size, max(1, cone.count - 1))])
+
+
+def largest(cone, point):
+    return np.abs(cone.vector(point)).max()
+
+
+def assert_near(cone, found, expected, rel):
+    np.testing.assert_allclose(
+        cone.vector(found), cone.vector(expected), rtol=0, atol=rel * largest(cone, expected)
+    )
+
+
+def test_the_cone_is_known_without_rows(kernels, X):
+    bound, cone = kernels.bind(X), kernels.cone(N_FEATURES)
+    assert repr(bound.cone) == repr(cone)
+    assert (bound.cone.degree, bound.cone.dimension) == (cone.degree, cone.dimension)
+    if isinstance(cone, PSD):
+        assert bound.cone.side == kernels.count_params(N_FEATURES)
 
 
 def test_gram_is_symmetric_and_positive(kernels, X):
     rng = np.random.default_rng(1)
     bound = kernels.bind(X)
     for rank in (1, 2, None):
-        K = bound.gram(random_positive(bound.n_params, rng, rank))
+        K = bound.gram(random_positive(bound.cone, rng, rank))
         assert (K == K.T).all()
         eigenvalues = np.linalg.eigvalsh(K)
         assert eigenvalues[0] >= -1e-12 * eigenvalues[-1]
@@ -91,129 +170,165 @@ def test_gradient_is_the_adjoint_of_gram(kernels, X):
     bound = kernels.bind(X)
     for _ in range(5):
         w = rng.standard_normal(len(X))
-        P = random_positive(bound.n_params, rng)
+        P = random_positive(bound.cone, rng)
         quadratic = w @ bound.gram(P) @ w
-        assert np.sum(bound.gradient(w) * P) == pytest.approx(quadratic, rel=1e-12)
+        assert inner(bound.gradient(w), P) == pytest.approx(quadratic, rel=1e-12)
 
 
-def test_gradient_is_positive_semidefinite(kernels, X):
-    D = kernels.bind(X).gradient(np.random.default_rng(3).standard_normal(len(X)))
-    np.testing.assert_allclose(D, D.T, rtol=0, atol=1e-13 * np.abs(D).max())
-    eigenvalues = np.linalg.eigvalsh(D)
-    assert eigenvalues[0] >= -1e-12 * eigenvalues[-1]
+def test_gradient_lies_in_the_cone(kernels, X):
+    bound = kernels.bind(X)
+    D = bound.gradient(np.random.default_rng(3).standard_normal(len(X)))
+    for cone, own in blocks_of(bound.cone, D):
+        if isinstance(cone, PSD):
+            np.testing.assert_allclose(own, own.T, rtol=0, atol=1e-13 * np.abs(own).max())
+            eigenvalues = np.linalg.eigvalsh(own)
+            assert eigenvalues[0] >= -1e-12 * eigenvalues[-1]
+        else:
+            assert own.min() >= 0.0
 
 
 def test_scores_are_gram_times_w(kernels, X):
     rng = np.random.default_rng(4)
     bound = kernels.bind(X)
     w = rng.standard_normal(len(X))
-    P = random_positive(bound.n_params, rng)
+    w[::3] = 0.0  # of support vectors alone
+    P = random_positive(bound.cone, rng)
     expected = bound.gram(P) @ w
-    size = np.abs(expected).max()
-    np.testing.assert_allclose(bound.moments(w).scores(P), expected, rtol=0, atol=1e-12 * size)
-    np.testing.assert_allclose(kernels.scores(X, X, P, w), expected, rtol=0, atol=1e-12 * size)
+    close = {"rtol": 0, "atol": 1e-12 * np.abs(expected).max()}
+    moments = bound.moments(w)
+    np.testing.assert_allclose(moments.scores(P), expected, **close)
+    for factors in (bound.cone.factors(P), bound.cone.positive_factors(P)):
+        np.testing.assert_allclose(moments.factor_scores(factors), expected, **close)
+    np.testing.assert_allclose(kernels.scores(X, X, P, w), expected, **close)
+
+
+def test_face_gradient_is_the_gradient_seen_by_the_face(kernels, X):
+    rng = np.random.default_rng(19)
+    bound = kernels.bind(X)
+    moments = bound.moments(rng.standard_normal(len(X)))
+    face = random_face(bound.cone, rng)
+    small = bound.cone.face(face)
+    expected = bound.cone.compress(face, moments.gradient)
+    assert_near(small, moments.face_gradient(face), expected, 1e-12)
+    assert_near(bound.cone, moments.face_gradient(None), moments.gradient, 1e-13)
 
 
 def test_sensitivities_are_scores_entry_by_entry(kernels, X):
     rng = np.random.default_rng(20)
     bound = kernels.bind(X)
     moments = bound.moments(rng.standard_normal(len(X)))
-    V = rng.standard_normal((bound.n_params, 3))
     rows = np.array([2, 5, 11])
-    check_sensitivities(moments, V, rows)
+    check_sensitivities(moments, bound.cone, random_face(bound.cone, rng), rows)
+    check_sensitivities(moments, bound.cone, None, rows)
 
 
 def test_sensitivities_of_many_rows(kernels):
     """More than fit in one block of rows of their products."""
     rng = np.random.default_rng(21)
     bound = kernels.bind(scaled(150))
-    V = rng.standard_normal((bound.n_params, 2))
-    check_sensitivities(bound.moments(rng.standard_normal(150)), V, np.arange(3, 147))
+    face = random_face(bound.cone, rng, 2)
+    moments = bound.moments(rng.standard_normal(150))
+    check_sensitivities(moments, bound.cone, face, np.arange(3, 147))
 
 
 def test_sensitivities_of_a_stack(kernels, X):
     """Of three machines, the second without a row of its own among those asked for."""
     rng = np.random.default_rng(23)
-    stack = StackedKernels([kernels.bind(rows) for rows in (X[:9], X[9:12], X[5:])])
-    V = rng.standard_normal((stack.n_params, 3))
+    stack = StackedKernels([kernels.bind_resolved(rows) for rows in (X[:9], X[9:12], X[5:])])
     rows = np.array([0, 2, 7, 12, 13, 20, 28])
-    check_sensitivities(stack.moments(rng.standard_normal(stack.n_samples)), V, rows)
+    moments = stack.moments(rng.standard_normal(stack.n_samples))
+    check_sensitivities(moments, stack.cone, random_face(stack.cone, rng), rows)
 
 
-def check_sensitivities(moments, V, rows):
-    """Against the matrices Γ_k themselves, entry by entry from the scores."""
+def check_sensitivities(moments, cone, face, rows):
+    """Against the points Γ_k themselves, entry by entry from the scores."""
     rng = np.random.default_rng(30)
-    side = V.shape[1]
-    sensitivities = moments.sensitivities(V, rows)
-    gamma = np.zeros((len(rows), side, side))
-    for i in range(side):
-        for j in range(side):
-            unit = np.zeros((side, side))
-            unit[i, j] += 0.5
-            unit[j, i] += 0.5
-            gamma[:, i, j] = moments.scores(V @ unit @ V.T)[rows]
+    small = cone.face(face)
+    sensitivities = moments.sensitivities(face, rows)
+    units = [small.point(unit) for unit in np.eye(small.dimension)]
+    # One row for each Γ_k, as a vector: inner products are those of points.
+    gamma = np.array([moments.scores(cone.expand(face, unit))[rows] for unit in units]).T
     close = {"rtol": 0, "atol": 1e-11 * np.abs(gamma).max()}
-    M, v = random_symmetric(side, rng), rng.standard_normal(len(rows))
-    np.testing.assert_allclose(sensitivities.apply(M), np.einsum("kij,ij->k", gamma, M), **close)
+    M, v = random_symmetric(small, rng), rng.standard_normal(len(rows))
+    np.testing.assert_allclose(sensitivities.apply(M), gamma @ small.vector(M), **close)
+    found = small.vector(sensitivities.adjoint(v))
+    np.testing.assert_allclose(found / len(rows), v @ gamma / len(rows), **close)
+    # In the variables X of a scaling, M = F·X.
+    S = random_positive(small, rng) + 0.1 * small.identity
+    L = small.factor(random_positive(small, rng) + 0.1 * small.identity)
+    scaling = small.scaling(L, S)
+    transformed = sensitivities.transformed(scaling.factor)
+    turned = np.array([gamma @ small.vector(scaling.from_scaled(unit)) for unit in units]).T
     np.testing.assert_allclose(
-        sensitivities.adjoint(v) / len(rows), np.einsum("k,kij->ij", v, gamma) / len(rows), **close
+        transformed.apply(M), turned @ small.vector(M), atol=1e-11 * np.abs(turned).max()
     )
-    F = rng.standard_normal((side, side))
-    turned = F.T @ gamma @ F
-    transformed = sensitivities.transformed(F)
-    np.testing.assert_allclose(
-        transformed.apply(M), np.einsum("kij,ij->k", turned, M), atol=1e-11 * np.abs(turned).max()
-    )
-    products = np.einsum("kij,lij->kl", turned, turned)
-    np.testing.assert_allclose(
-        transformed.gram(), products, rtol=0, atol=1e-11 * np.abs(products).max()
-    )
+    products = turned @ turned.T
+    close = {"rtol": 0, "atol": 1e-11 * np.abs(products).max()}
+    np.testing.assert_allclose(transformed.gram(), products, **close)
+    columns = transformed.columns()
+    if columns is not None:
+        np.testing.assert_allclose(columns @ columns.T, products, **close)
 
 
 def test_sensitivities_add_up_as_dual_vectors_do(kernels, X):
     rng = np.random.default_rng(24)
     bound = kernels.bind(X)
-    V, M = rng.standard_normal((bound.n_params, 3)), random_symmetric(3, rng)
+    face = random_face(bound.cone, rng)
+    M = random_symmetric(bound.cone.face(face), rng)
     rows, v = np.array([2, 5, 11]), rng.standard_normal(len(X))
     w = rng.standard_normal(len(X))
-    total = bound.moments(v).sensitivities(V, rows).plus(bound.moments(w).sensitivities(V, rows))
-    expected = bound.moments(v + w).scores(V @ M @ V.T)
+    parts = [bound.moments(dual).sensitivities(face, rows) for dual in (v, w)]
+    expected = bound.moments(v + w).scores(bound.cone.expand(face, M))
     close = {"rtol": 0, "atol": 1e-11 * np.abs(expected).max()}
-    np.testing.assert_allclose(total.apply(M), expected[rows], **close)
+    np.testing.assert_allclose(parts[0].plus(parts[1]).apply(M), expected[rows], **close)
 
 
-def test_restriction_to_rows_and_a_span(kernels, X):
-    """A restriction is the same set: P = V M Vᵀ on some rows, linear in M."""
+def test_restriction_to_rows_and_a_face(kernels, X):
+    """A restriction is the same set: a point of a face on some rows, linear in it."""
     rng = np.random.default_rng(22)
     bound = kernels.bind(X)
     rows = np.array([1, 4, 5, 11, 20])
-    V = rng.standard_normal((bound.n_params, 2))
-    part = bound.restrict(rows, V)
-    assert (part.n_samples, part.n_params) == (5, 2)
-    M = random_symmetric(2, rng)
-    P = V @ M @ V.T
+    face = random_face(bound.cone, rng, 2)
+    part, small = bound.restrict(rows, face), bound.cone.face(face)
+    assert part.n_samples == 5
+    assert part.cone.dimension == small.dimension
+    M = random_symmetric(small, rng)
+    P = bound.cone.expand(face, M)
     K = bound.gram(P)[np.ix_(rows, rows)]
-    close = {"rtol": 0, "atol": 1e-12 * np.abs(bound.gram(V @ V.T)).max()}
-    np.testing.assert_allclose(part.gram(M), K, **close)
+    positive = bound.cone.expand(face, small.identity)
+    close = {"rtol": 0, "atol": 1e-12 * np.abs(bound.gram(positive)).max()}
+    found = part.gram(M)
+    assert (found == found.T).all()
+    np.testing.assert_allclose(found, K, **close)
     np.testing.assert_allclose(part.diag(M), np.diag(K), **close)
     np.testing.assert_allclose(part.cross(X[:3], M), bound.cross(X[:3], P)[:, rows], **close)
     w = rng.standard_normal(5)
     np.testing.assert_allclose(part.moments(w).scores(M), K @ w, **close)
-    D = bound.restrict(rows).gradient(w)
-    np.testing.assert_allclose(
-        part.gradient(w), V.T @ D @ V, atol=1e-11 * max(1.0, np.abs(V.T @ D @ V).max())
-    )
-    # A span within a span.
-    inner = rng.standard_normal((2, 1))
-    twice = part.restrict(np.array([0, 2]), inner).gram(np.eye(1))
-    once = part.gram(inner @ inner.T)[np.ix_([0, 2], [0, 2])]
+    D = bound.cone.compress(face, bound.restrict(rows).gradient(w))
+    atol = 1e-11 * max(1.0, largest(small, D))
+    np.testing.assert_allclose(small.vector(part.gradient(w)), small.vector(D), atol=atol)
+    # A face within a face.
+    inside = random_face(small, rng, 1)
+    N = small.face(inside).identity
+    twice = part.restrict(np.array([0, 2]), inside).gram(N)
+    once = part.gram(small.expand(inside, N))[np.ix_([0, 2], [0, 2])]
     np.testing.assert_allclose(twice, once, **close)
+
+
+def test_restrictions_of_many_rows_are_symmetric_to_the_last_bit(kernels):
+    rng = np.random.default_rng(25)
+    part = kernels.bind(scaled(150)).restrict(np.arange(1, 150))
+    for rank in (2, None):
+        for centred in (False, True):
+            K = part.gram(random_positive(part.cone, rng, rank), centred=centred)
+            assert (K == K.T).all()
 
 
 def test_no_rows_are_no_error(kernels, X):
     bound = kernels.bind(X)
-    P = random_positive(bound.n_params, np.random.default_rng(5))
+    P = random_positive(bound.cone, np.random.default_rng(5))
     assert bound.cross(X[:0], P).shape == (0, len(X))
+    assert bound.kernels.diag(X[:0], P).shape == (0,)
     assert bound.kernels.cross(X, X[:0], P).shape == (len(X), 0)
     assert bound.kernels.scores(X[:0], X, P, np.ones(len(X))).shape == (0,)
     assert not bound.kernels.scores(X, X[:0], P, np.ones(0)).any()
@@ -221,14 +336,14 @@ def test_no_rows_are_no_error(kernels, X):
 
 def test_cross_equals_gram(kernels, X):
     bound = kernels.bind(X)
-    P = random_positive(bound.n_params, np.random.default_rng(5))
+    P = random_positive(bound.cone, np.random.default_rng(5))
     K = bound.gram(P)
     np.testing.assert_allclose(bound.cross(X, P), K, rtol=0, atol=1e-13 * np.abs(K).max())
     np.testing.assert_allclose(bound.cross(X[:4], P), K[:4], rtol=0, atol=1e-13 * np.abs(K).max())
 
 
 def test_cross_transposes_with_its_arguments(kernels, X):
-    P = random_positive(kernels.count_params(N_FEATURES), np.random.default_rng(6))
+    P = random_positive(kernels.cone(N_FEATURES), np.random.default_rng(6))
     Y = np.random.default_rng(7).random((5, N_FEATURES)) * 2 - 0.5
     K = kernels.cross(X, Y, P)
     np.testing.assert_allclose(kernels.cross(Y, X, P).T, K, atol=1e-12 * np.abs(K).max())
@@ -236,7 +351,7 @@ def test_cross_transposes_with_its_arguments(kernels, X):
 
 def test_diag_is_the_diagonal(kernels, X):
     bound = kernels.bind(X)
-    P = random_positive(bound.n_params, np.random.default_rng(8))
+    P = random_positive(bound.cone, np.random.default_rng(8))
     K = bound.gram(P)
     np.testing.assert_allclose(bound.diag(P), np.diag(K), atol=1e-12 * np.abs(K).max())
     np.testing.assert_allclose(kernels.diag(X, P), np.diag(K), atol=1e-12 * np.abs(K).max())
@@ -245,7 +360,7 @@ def test_diag_is_the_diagonal(kernels, X):
 def test_gram_is_linear_in_p(kernels, X):
     rng = np.random.default_rng(9)
     bound = kernels.bind(X)
-    P, Q = random_symmetric(bound.n_params, rng), random_symmetric(bound.n_params, rng)
+    P, Q = random_symmetric(bound.cone, rng), random_symmetric(bound.cone, rng)
     expected = 2.0 * bound.gram(P) - 3.0 * bound.gram(Q)
     np.testing.assert_allclose(
         bound.gram(2.0 * P - 3.0 * Q), expected, atol=1e-12 * np.abs(expected).max()
@@ -253,18 +368,21 @@ def test_gram_is_linear_in_p(kernels, X):
 
 
 def test_factor_gives_the_same_matrix(kernels, X):
-    bound = kernels.bind(X)
-    U = np.random.default_rng(10).standard_normal((bound.n_params, 2))
-    K = bound.gram(U @ U.T)
-    np.testing.assert_allclose(bound.gram_factor(U), K, atol=1e-12 * np.abs(K).max())
-    column = U[:, :1]
-    K1 = bound.gram(column @ column.T)
-    np.testing.assert_allclose(bound.gram_factor(column), K1, atol=1e-12 * np.abs(K1).max())
+    rng, bound = np.random.default_rng(10), kernels.bind(X)
+    P = random_positive(bound.cone, rng) + 0.1 * bound.cone.identity
+    K = bound.gram(P)
+    root = bound.cone.factor(P)
+    np.testing.assert_allclose(bound.gram_factor(root), K, atol=1e-12 * np.abs(K).max())
+    if isinstance(bound.cone, PSD):
+        for rank in (1, 2):
+            U = rng.standard_normal((bound.cone.side, rank))
+            K = bound.gram(U @ U.T)
+            np.testing.assert_allclose(bound.gram_factor(U), K, atol=1e-12 * np.abs(K).max())
 
 
 def test_centred_gram(kernels, X):
     bound = kernels.bind(X)
-    P = random_positive(bound.n_params, np.random.default_rng(11))
+    P = random_positive(bound.cone, np.random.default_rng(11))
     K = bound.gram(P)
     H = np.eye(len(X)) - 1.0 / len(X)
     centred = bound.gram(P, centred=True)
@@ -274,14 +392,17 @@ def test_centred_gram(kernels, X):
 
 def test_out_is_used(kernels, X):
     bound = kernels.bind(X)
-    P = np.eye(bound.n_params)
+    P = bound.cone.identity
     buffer = np.full((len(X), len(X)), np.nan)
     assert bound.gram(P, out=buffer) is buffer
     assert (buffer == bound.gram(P)).all()
+    centred = np.full((len(X), len(X)), np.nan)
+    assert bound.gram(P, centred=True, out=centred) is centred
+    assert (centred == bound.gram(P, centred=True)).all()
 
 
 def test_float32_storage(kernels, X):
-    P = random_positive(kernels.count_params(N_FEATURES), np.random.default_rng(12))
+    P = random_positive(kernels.cone(N_FEATURES), np.random.default_rng(12))
     exact, stored = kernels.bind(X), kernels.bind(X, dtype=np.float32)
     K32 = stored.gram(P)
     assert K32.dtype == np.float32
@@ -290,12 +411,13 @@ def test_float32_storage(kernels, X):
     np.testing.assert_allclose(K32, K, rtol=0, atol=3e-7 * np.abs(K).max())
     w = np.random.default_rng(13).standard_normal(len(X))
     # Gradient and scores feed the certificate: storage must not touch them.
-    assert (stored.gradient(w) == exact.gradient(w)).all()
+    gradients = [bound.cone.vector(bound.gradient(w)) for bound in (stored, exact)]
+    assert (gradients[0] == gradients[1]).all()
     assert (stored.moments(w).scores(P) == exact.moments(w).scores(P)).all()
 
 
 def test_inputs_of_any_layout(kernels, X):
-    P = random_positive(kernels.count_params(N_FEATURES), np.random.default_rng(14))
+    P = random_positive(kernels.cone(N_FEATURES), np.random.default_rng(14))
     K = kernels.bind(X).gram(P)
     wide = np.zeros((len(X), 2 * N_FEATURES))
     wide[:, ::2] = X
@@ -308,22 +430,20 @@ def test_inputs_of_any_layout(kernels, X):
 
 
 def test_one_row(kernels):
-    bound = kernels.bind(np.full((1, N_FEATURES), 0.25))
-    assert bound.gram(np.eye(bound.n_params)).shape == (1, 1)
+    bound = kernels.bind_resolved(np.full((1, N_FEATURES), 0.25))
+    assert bound.gram(bound.cone.identity).shape == (1, 1)
 
 
 def test_bad_arguments(kernels, X):
     bound = kernels.bind(X)
-    n = bound.n_params
-    with pytest.raises(ValueError, match=r"P has shape \(1, 2\)"):
+    message = {"PSD": r"P has shape \(1, 2\)", "Nonnegative": "weights have shape"}
+    with pytest.raises(ValueError, match=message.get(type(bound.cone).__name__, "blocks")):
         bound.gram(np.ones((1, 2)))
-    if n > 1:
-        lopsided = np.eye(n)
+    if isinstance(bound.cone, PSD) and bound.cone.side > 1:
+        lopsided = np.eye(bound.cone.side)
         lopsided[0, 1] = 1.0
         with pytest.raises(ValueError, match="symmetric"):
             bound.gram(lopsided)
-    with pytest.raises(ValueError, match="U has shape"):
-        bound.gram_factor(np.ones((n + 1, 1)))
     with pytest.raises(ValueError, match="w has shape"):
         bound.gradient(np.ones(3))
     with pytest.raises(ValueError, match="matrix of rows"):
@@ -331,8 +451,8 @@ def test_bad_arguments(kernels, X):
 
 
 def test_params_round_trip(kernels):
-    params = kernels.get_params()
-    again = type(kernels)(**params).get_params()
+    params = kernels.get_params(deep=False)
+    again = type(kernels)(**params).get_params(deep=False)
     assert all(again[name] is params[name] for name in params)
     with pytest.raises(ValueError, match="no parameter 'nonsense'"):
         kernels.set_params(nonsense=1)
@@ -362,7 +482,7 @@ def _arrays(obj, seen=None):
 def test_learned_kernel_is_picklable_and_scales(kernels, X):
     raw = X * np.array([10.0, 1e-3, 5.0]) - 4.0
     box = UnitBox.fit(raw)
-    P = random_positive(kernels.count_params(N_FEATURES), np.random.default_rng(16))
+    P = random_positive(kernels.cone(N_FEATURES), np.random.default_rng(16))
     kernel = LearnedKernel(kernels, P, box)
     K = kernel(raw)
     unit = (X - X.min(0)) / np.ptp(X, axis=0)
@@ -372,5 +492,109 @@ def test_learned_kernel_is_picklable_and_scales(kernels, X):
     np.testing.assert_allclose(
         kernel.scores(raw, raw[:4], w), kernel(raw, raw[:4]) @ w, atol=1e-12 * np.abs(K).max()
     )
+    assert (kernel(raw) == kernel(raw).T).all()
     again = pickle.loads(pickle.dumps(kernel))
     assert (again(raw) == K).all()
+    assert again == kernel
+    assert hash(again) == hash(kernel)
+    assert LearnedKernel(kernels, 2.0 * P, box) != kernel
+
+
+def test_predictor_is_cross_times_coefficients(kernels, X):
+    rng = np.random.default_rng(17)
+    P = random_positive(kernels.cone(N_FEATURES), rng)
+    new, coefficients = rng.uniform(-0.5, 1.5, (11, N_FEATURES)), rng.standard_normal((23, 3))
+    expected = kernels.cross(new, X, P) @ coefficients
+    predictor = kernels.predictor(P, X, coefficients)
+    assert isinstance(predictor, Predictor)
+    assert predictor.products_per_row >= 0
+    for prepared in (predictor, pickle.loads(pickle.dumps(predictor))):
+        for rows in (new, new[:1], new[:0]):
+            found = prepared.scores(rows)
+            assert found.shape == (len(rows), 3)
+            close = {"rtol": 0, "atol": 1e-11 * np.abs(expected).max()}
+            np.testing.assert_allclose(found, expected[: len(rows)], **close)
+
+
+# ---- what is particular to sums and to sets on some features
+
+
+def test_a_sum_is_the_sum_of_its_parts(X):
+    dictionary = KernelDictionary(SINGLE)
+    both = TessellatedKernels(1, 0.3) + dictionary
+    rng = np.random.default_rng(18)
+    bound = both.bind(X)
+    P = random_positive(bound.cone, rng)
+    parts = [TessellatedKernels(1, 0.3).bind(X), dictionary.bind(X)]
+    expected = parts[0].gram(P[0]) + parts[1].gram(P[1])
+    close = {"rtol": 0, "atol": 1e-13 * np.abs(expected).max()}
+    np.testing.assert_allclose(bound.gram(P), expected, **close)
+    nothing = Blocks([0.0 * P[0], P[1]])
+    np.testing.assert_allclose(bound.gram(nothing), parts[1].gram(P[1]), **close)
+
+
+def test_sums_of_sums_have_all_parts():
+    one, two, three = TessellatedKernels(0), FEW, PolynomialKernels(2)
+    assert ((one + two) + three).parts == (one + (two + three)).parts == (one, two, three)
+    with pytest.raises(TypeError):
+        one + 3.0
+    with pytest.raises(TypeError, match="at least two kernel sets"):
+        KernelSum((one,))
+    with pytest.raises(TypeError, match="at least two kernel sets"):
+        KernelSum((one, "rbf"))
+
+
+def test_parameters_of_the_parts_by_name():
+    both = TessellatedKernels(1, 0.3) + PolynomialKernels(2)
+    both.set_params(**{"0__delta": 0.7, "1__degree": 3})
+    assert (both.parts[0].delta, both.parts[1].degree) == (0.7, 3)
+    assert both.get_params()["0__delta"] == 0.7
+    assert both.get_params(deep=False).keys() == {"parts"}
+    with pytest.raises(ValueError, match="no parameter '2__delta'"):
+        both.set_params(**{"2__delta": 1.0})
+
+
+def test_a_set_on_features_is_the_set_of_those_columns(X):
+    inner_set = TessellatedKernels(1, 0.3)
+    some, alone = inner_set.on_features([2, 0]).bind(X), inner_set.bind(X[:, [2, 0]])
+    P = random_positive(alone.cone, np.random.default_rng(0))
+    assert (some.gram(P) == alone.gram(P)).all()
+    np.testing.assert_array_equal(some.cross(X[:4], P), alone.cross(X[:4][:, [2, 0]], P))
+
+
+@pytest.mark.parametrize("features", [[], [-1], [0.5]])
+def test_bad_features_are_refused(features):
+    with pytest.raises(ValueError, match="column numbers >= 0"):
+        TessellatedKernels().on_features(features)
+
+
+def test_what_is_not_there_is_refused(X):
+    with pytest.raises(TypeError, match="must be a kernel set"):
+        KernelsOnFeatures("rbf", (0,))
+    with pytest.raises(ValueError, match="looks at feature 3 and the data has 3"):
+        TessellatedKernels().on_features([0, 3]).bind(X)
+    bound = TessellatedKernels().on_features([0, 2]).bind(X)
+    with pytest.raises(ValueError, match="looks at feature 2 and the data has 2"):
+        bound.cross(X[:, :2], bound.cone.identity)
+    with pytest.raises(ValueError, match="are constant"):
+        TessellatedKernels().on_features([0]).bind(np.column_stack([np.ones(23), X]))
+
+
+def test_constant_columns_do_not_change_a_sum(X):
+    """A part that names no features sees those that vary; others keep what they named."""
+    wide = np.column_stack([X[:, :1], np.full(len(X), 0.5), X[:, 1:]])
+    both = TessellatedKernels(1, 0.3) + KernelDictionary(SINGLE[:3])
+    plain, resolved = both.bind(X), both.resolve(wide)
+    padded = resolved.bind_resolved(wide)
+    assert resolved.parts[0].features == (0, 2, 3)
+    P = random_positive(plain.cone, np.random.default_rng(0))
+    K = plain.gram(P)
+    np.testing.assert_allclose(padded.gram(P), K, rtol=0, atol=1e-12 * np.abs(K).max())
+    w = np.random.default_rng(1).standard_normal(len(X))
+    D = plain.gradient(w)
+    assert_near(plain.cone, padded.gradient(w), D, 1e-11)
+    # Bound once, the set is the same for any rows, also where another column is constant.
+    again = padded.kernels.bind_resolved(wide[:1])
+    np.testing.assert_allclose(again.gram(P), K[:1, :1], rtol=1e-12)
+    named = TessellatedKernels(1, 0.3).on_features([1, 2]) + FEW
+    assert named.resolve(wide).parts[0].features == (2,)

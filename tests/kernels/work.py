@@ -39,5 +39,6 @@ def scores(m, n_jobs):
 def product(m, n_jobs):
     X, w = rows(m)
     K = KernelOnDemand(max_bytes=0)
-    K.hold(KERNELS.bind(X, n_jobs=1).product_form(P))
+    bound = KERNELS.bind(X, n_jobs=1)
+    K.hold(bound.product_form(bound.cone.factors(P)))
     return K.product(w, n_jobs)

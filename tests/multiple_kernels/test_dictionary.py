@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from reference.weights import rows_of
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
-from tessella import KernelDictionary
-from tessella.multiple_kernels import CombinedKernel, Gaussian, OnFeatures, Polynomial
+from tessella.kernels import FunctionKernel, Gaussian, KernelDictionary, Polynomial
 
 X, _ = rows_of(30)
 NEW, _ = rows_of(7, seed=1)
@@ -25,12 +22,12 @@ def test_kernels_by_their_formulas():
     np.testing.assert_allclose(Polynomial(3, 0.5)(X, NEW), expected, rtol=1e-12)
     one = Gaussian(0.5, features=(1,))(X, NEW)
     np.testing.assert_allclose(one, rbf_kernel(X[:, [1]], NEW[:, [1]], 2.0), rtol=1e-12)
-    for kernel in (Gaussian(2.0), Polynomial(2), OnFeatures(rbf_kernel, (0, 2))):
+    for kernel in (Gaussian(2.0), Polynomial(2), FunctionKernel(rbf_kernel, (0, 2))):
         np.testing.assert_allclose(kernel.diag(X), kernel(X).diagonal(), rtol=1e-12)
 
 
 def test_the_standard_dictionary_is_that_of_the_paper():
-    found = KernelDictionary.standard().fit(X)
+    found = KernelDictionary.standard().resolve(X)
     assert len(found) == 13 * (3 + 1)
     gaussians = [k for k in found.kernels if isinstance(k, Gaussian) and k.features is None]
     assert [k.bandwidth for k in gaussians][:: len(gaussians) - 1] == [0.5, 10.0]
@@ -40,14 +37,14 @@ def test_the_standard_dictionary_is_that_of_the_paper():
 
 def test_constant_features_have_no_kernels_of_their_own():
     wide = np.column_stack([X, np.full(len(X), 7.0)])
-    assert len(KernelDictionary.standard().fit(wide)) == 52
-    assert len(KernelDictionary.standard().fit(wide[:, 2:])) == 13
+    assert len(KernelDictionary.standard().resolve(wide)) == 52
+    assert len(KernelDictionary.standard().resolve(wide[:, 2:])) == 13
 
 
 @pytest.mark.parametrize("normalisation", ["trace", "cosine", None])
 def test_normalisation_holds_for_new_rows(normalisation):
     kernels = [Gaussian(1.0), Polynomial(2), Polynomial(1, features=(2,))]
-    found = KernelDictionary(kernels, normalisation=normalisation).fit(X)
+    found = KernelDictionary(kernels, normalisation=normalisation).resolve(X)
     for number, kernel in enumerate(kernels):
         plain = kernel(standardised(X), standardised(NEW))
         if normalisation == "trace":
@@ -60,9 +57,9 @@ def test_normalisation_holds_for_new_rows(normalisation):
 
 
 def test_units_of_features_do_not_matter():
-    found = KernelDictionary([Gaussian(1.0)]).fit(X * 100 - 5).matrix(0, X * 100 - 5)
-    np.testing.assert_allclose(found, KernelDictionary([Gaussian(1.0)]).fit(X).matrix(0, X))
-    raw = KernelDictionary([Gaussian(1.0)], standardise=False).fit(X)
+    found = KernelDictionary([Gaussian(1.0)]).resolve(X * 100 - 5).matrix(0, X * 100 - 5)
+    np.testing.assert_allclose(found, KernelDictionary([Gaussian(1.0)]).resolve(X).matrix(0, X))
+    raw = KernelDictionary([Gaussian(1.0)], standardise=False).resolve(X)
     np.testing.assert_allclose(raw.matrix(0, X), rbf_kernel(X, X, 0.5), rtol=1e-12)
 
 
@@ -70,8 +67,8 @@ def test_weights_of_rows_are_copies():
     twice = np.concatenate([X, X[:5]])
     weight = np.ones(len(X))
     weight[:5] = 2.0
-    left = KernelDictionary.standard().fit(twice)
-    right = KernelDictionary.standard().fit(X, weight)
+    left = KernelDictionary.standard().resolve(twice)
+    right = KernelDictionary.standard().resolve(X, weight)
     np.testing.assert_allclose(left.factors, right.factors, rtol=1e-12)
     np.testing.assert_allclose(left.scale, right.scale, rtol=1e-12)
 
@@ -80,29 +77,38 @@ def test_callables_and_gaussian_process_kernels_take_part():
     kept = np.eye(len(X))
     found = KernelDictionary(
         [RBF(2.0), lambda A, B: kept[: len(A), : len(B)]], standardise=False
-    ).fit(X)
+    ).resolve(X)
     weights = np.array([0.25, 0.75])
-    combined = CombinedKernel(found, weights)
-    np.testing.assert_allclose(
-        combined(X), 0.25 * rbf_kernel(X, X, 1 / 8) + 0.75 * np.eye(len(X)), rtol=1e-12
-    )
+    expected = 0.25 * rbf_kernel(X, X, 1 / 8) + 0.75 * np.eye(len(X))
+    np.testing.assert_allclose(found.cross(X, X, weights), expected, rtol=1e-12)
+    np.testing.assert_allclose(found.bind(X).gram(weights), expected, rtol=1e-12)
     np.testing.assert_array_equal(kept, np.eye(len(X)))  # the caller's array is not ours
-    np.testing.assert_allclose(combined.diag(X), combined(X).diagonal(), rtol=1e-12)
+    np.testing.assert_allclose(found.diag(X, weights), np.diag(expected), rtol=1e-12)
 
 
-def test_combined_kernel_in_pieces(monkeypatch):
-    found = KernelDictionary.standard(normalisation="cosine").fit(X)
+def test_weighted_sums_of_many_rows():
+    """In several pieces, each of so many rows that its tile stays in the cache."""
+    found = KernelDictionary.standard(normalisation="cosine").resolve(X)
     weights = np.random.default_rng(0).dirichlet(np.ones(len(found)))
-    combined = pickle.loads(pickle.dumps(CombinedKernel(found, weights)))
-    whole = sum(m * found.matrix(k, NEW, X) for k, m in enumerate(weights))
-    monkeypatch.setattr("tessella.multiple_kernels._dictionary._TILE_ENTRIES", 40)
-    np.testing.assert_allclose(combined(NEW, X), whole, rtol=1e-12)
-    coefficients = np.random.default_rng(1).standard_normal((len(X), 2))
+    new, support = rows_of(300, seed=2)[0], rows_of(500, seed=3)[0]
+    whole = sum(m * found.matrix(k, new, support) for k, m in enumerate(weights))
+    coefficients = np.random.default_rng(1).standard_normal((500, 2))
+    predictor = found.predictor(weights, support, coefficients)
     for n_jobs in (1, 3):
-        scores = combined.scores(NEW, X, coefficients, n_jobs)
-        np.testing.assert_allclose(scores, whole @ coefficients, rtol=1e-10)
-    np.testing.assert_allclose(combined.diag(NEW), combined(NEW).diagonal(), rtol=1e-12)
-    assert "of 52 kernels" in repr(combined)
+        K = found.cross(new, support, weights, n_jobs=n_jobs)
+        np.testing.assert_allclose(K, whole, rtol=1e-12)
+        scores = predictor.scores(new, n_jobs=n_jobs)
+        np.testing.assert_allclose(scores, whole @ coefficients, rtol=1e-10, atol=1e-12)
+
+
+def test_what_has_no_scale_yet_says_so():
+    for ask in (
+        lambda kernels: kernels.cross(X, X, np.ones(1)),
+        lambda kernels: kernels.diag(X, np.ones(1)),
+        lambda kernels: kernels.predictor(np.ones(1), X, np.ones((30, 1))),
+    ):
+        with pytest.raises(ValueError, match=r"call resolve\(X\) first"):
+            ask(KernelDictionary([Gaussian(1.0)]))
 
 
 @pytest.mark.parametrize(
@@ -121,17 +127,17 @@ def test_combined_kernel_in_pieces(monkeypatch):
             "normalisation='max' is unknown",
         ),
         (
-            lambda: KernelDictionary([Gaussian(1.0, features=(5,))]).fit(X),
+            lambda: KernelDictionary([Gaussian(1.0, features=(5,))]).resolve(X),
             ValueError,
             "looks at feature 5 and the data has 3",
         ),
         (
-            lambda: KernelDictionary([lambda A, B: np.zeros((len(A), len(B)))]).fit(X),
+            lambda: KernelDictionary([lambda A, B: np.zeros((len(A), len(B)))]).resolve(X),
             ValueError,
             "diagonal with mean 0.0",
         ),
         (
-            lambda: KernelDictionary([lambda A, B: np.zeros(len(A))]).fit(X),
+            lambda: KernelDictionary([lambda A, B: np.zeros(len(A))]).resolve(X),
             ValueError,
             "gave an array of shape",
         ),

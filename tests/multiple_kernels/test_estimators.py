@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tessella
 from tessella import KernelDictionary, LearnedKernelSVC, MultipleKernelSVC, MultipleKernelSVR
-from tessella.multiple_kernels import Gaussian, Polynomial
+from tessella.kernels import Gaussian, Polynomial, TessellatedKernels
 from tessella.persistence import ModelFileError
 from tessella.svm import DualProblem, solve_dual
 
@@ -83,7 +83,8 @@ def test_certificate_of_a_fit_by_its_definition():
     model.set_params(kernels=FEW).fit(X, y)
     target = (y - y.mean()) / y.std()
     dual = DualProblem.regression(target, model.C, model.epsilon)
-    matrices = [model.dictionary_.matrix(k, X) for k in range(4)]
+    rows = model.kernel_.box.apply(X)  # as the dictionary has seen them
+    matrices = [model.dictionary_.matrix(k, rows) for k in range(4)]
     K = sum(m * M for m, M in zip(model.weights_, matrices, strict=True))
     svm = solve_dual(K, dual, tol=1e-9)
     # The SVM of these weights is at most as far from the optimum as the model says.
@@ -207,7 +208,7 @@ def test_data_without_information_is_refused():
 def test_too_little_memory_is_told_before_any_work(monkeypatch):
     model, X, y = data_of("classification")
     monkeypatch.setattr("tessella.backend._memory.available_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"weighted sum of kernels on 80 rows.*Use fewer rows"):
+    with pytest.raises(MemoryError, match=r"Learning a kernel on 80 rows.*fewer rows"):
         model.fit(X, y)
 
 
@@ -241,10 +242,8 @@ def test_tessella_exports_them_by_name():
     assert names <= set(tessella.__all__)
 
 
-@pytest.mark.parametrize("first_kernels", [24, 1])
-def test_kernels_that_are_only_good_together(first_kernels, monkeypatch):
+def test_kernels_that_are_only_good_together():
     """The best kernel alone is worse than even weights: the others have to come back."""
-    monkeypatch.setattr("tessella.multiple_kernels._learned._FIRST_KERNELS", first_kernels)
     X, y = make_circles(150, noise=0.1, factor=0.4, random_state=0)
     kernels = [Gaussian(0.5, features=0), Gaussian(0.5, features=1), Polynomial(2)]
     model = MultipleKernelSVC(kernels=kernels, tol=1e-6).fit(X, y)
@@ -252,3 +251,11 @@ def test_kernels_that_are_only_good_together(first_kernels, monkeypatch):
     simple = MultipleKernelSVC(kernels=kernels, weighting="simple").fit(X, y)
     assert model.objective_ <= simple.objective_
     np.testing.assert_allclose(model.weights_, simple.weights_, atol=0.02)
+
+
+def test_sums_and_other_sets_are_for_the_general_estimator():
+    _, X, y = data_of("classification")
+    both = TessellatedKernels() + FEW
+    with pytest.raises(ValueError, match="are for LearnedKernelSVC"):
+        MultipleKernelSVC(kernels=both).fit(X, y)
+    assert LearnedKernelSVC(kernels=both).fit(X, y).gap_ <= 1e-3

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
-from tessella.estimators._machines import Machines, class_pairs
-from tessella.multiple_kernels import KernelDictionary
-from tessella.multiple_kernels._bound import BoundDictionary
-from tessella.multiple_kernels._problem import WeightsProblem
+from tessella.kernels import KernelDictionary, StackedKernels
+from tessella.problems import SaddlePoint
 from tessella.svm import DualProblem
 
 TASKS = ("classification", "regression", "three classes")
+FEW = KernelDictionary.standard((0.5, 2.0, 10.0), (1, 2))
 
 
 def rows_of(size, seed=0):
@@ -21,27 +22,40 @@ def rows_of(size, seed=0):
 
 
 def machines_of(task, signal, C=2.0):
+    """Rows and dual problem of each machine: one for each pair of three classes."""
     if task == "regression":
-        return Machines.single(DualProblem.regression(signal / signal.std(), C, 0.1))
-    codes = np.digitize(signal, [0.0] if task == "classification" else [-0.6, 0.6]) + 0.0
-    pairs = class_pairs(2 if task == "classification" else 3)
-    return Machines.one_vs_one(codes, np.full(len(codes), C), pairs)
+        return [(np.arange(len(signal)), DualProblem.regression(signal / signal.std(), C, 0.1))]
+    codes = np.digitize(signal, [0.0] if task == "classification" else [-0.6, 0.6])
+    machines = []
+    for first, second in combinations(np.unique(codes), 2):
+        rows = np.flatnonzero((codes == first) | (codes == second))
+        labels = np.where(codes[rows] == first, 1.0, -1.0)
+        machines.append((rows, DualProblem.classification(labels, C)))
+    return machines
 
 
-def problem_of(task, size, *, dictionary=None, C=2.0, n_jobs=1):
+def problem_of(task, size, *, kernels=FEW, C=2.0, n_jobs=1, dtype=np.float64):
+    """A saddle point of any kernel set, and its rows."""
     X, signal = rows_of(size)
-    fitted = (dictionary or KernelDictionary.standard((0.5, 2.0, 10.0), (1, 2))).fit(X)
-    machines = machines_of(task, signal, C)
-    return WeightsProblem(BoundDictionary(fitted, X, machines, n_jobs)), X
+    return bound_problem(kernels, X, machines_of(task, signal, C), n_jobs, dtype), X
 
 
-def block_matrices(problem, X):
+def bound_problem(kernels, X, machines, n_jobs=1, dtype=np.float64):
+    resolved = kernels.resolve(X)
+    parts = [resolved.bind_resolved(X[own], dtype=dtype, n_jobs=n_jobs) for own, _ in machines]
+    if len(parts) == 1:
+        return SaddlePoint(parts[0], machines[0][1])
+    return SaddlePoint(StackedKernels(parts), DualProblem.stacked([dual for _, dual in machines]))
+
+
+def block_matrices(problem, X, task):
     """Kernel matrices on the samples of all machines, block diagonal, one by one."""
-    machines, dictionary = problem.kernels.machines, problem.kernels.dictionary
-    blocks = []
-    for number in range(len(dictionary)):
-        K, full = dictionary.matrix(number, X), np.zeros((problem.dual.size,) * 2)
-        for own, part in zip(machines.rows, problem.dual.machines, strict=True):
-            full[part, part] = K[np.ix_(own, own)]
-        blocks.append(full)
-    return np.array(blocks)
+    signal = rows_of(len(X))[1]
+    fitted = problem.kernels.kernels
+    blocks = np.zeros((len(fitted), problem.dual.size, problem.dual.size))
+    pairs = list(zip(machines_of(task, signal), problem.dual.machines, strict=True))
+    for number, block in enumerate(blocks):
+        K = fitted.matrix(number, X)
+        for (own, _), part in pairs:
+            block[part, part] = K[np.ix_(own, own)]
+    return blocks

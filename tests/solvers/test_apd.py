@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import signal
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 from reference.programs import kernel_learning
 from scipy.optimize import brentq
-from solvers.conftest import make_problem
+from solvers.conftest import make_problem, rows_of
 from solvers.test_frank_wolfe import assert_certified
 
 from tessella.kernels import PolynomialKernels, TessellatedKernels
@@ -34,7 +33,7 @@ def test_agrees_with_the_semidefinite_program(task, degree, solver):
     assert_certified(problem, result)
     assert result.value == pytest.approx(value, rel=1e-5)
     H = np.eye(problem.dual.size) - 1.0 / problem.dual.size
-    K, expected = problem.kernels.gram(result.P), problem.kernels.gram(P)
+    K, expected = problem.kernels.gram(result.parameter), problem.kernels.gram(P)
     difference = np.linalg.norm(H @ (K - expected) @ H)
     assert difference <= 1e-3 * np.linalg.norm(H @ expected @ H)
 
@@ -60,15 +59,17 @@ def test_rank_two_optimum(solver):
     assert result.status is SolverStatus.OPTIMAL
     assert result.n_iter <= 300
     assert_certified(problem, result)
-    eigenvalues = np.linalg.eigvalsh(result.P)
+    eigenvalues = np.linalg.eigvalsh(result.parameter)
     assert (eigenvalues > 1e-3 * eigenvalues[-1]).sum() == 2
     D = problem.kernels.gradient(result.w)
     top = np.linalg.eigvalsh(D)[::-1]
     # P lives where D is largest: <D, P> = n_P λ_max, and the value is the dual value of P.
     assert top[1] == pytest.approx(top[0], rel=1e-4)
     assert top[2] < 0.5 * top[0]
-    assert np.sum(D * result.P) == pytest.approx(len(D) * top[0], rel=1e-4)
-    assert problem.at(result.w).dual_value(result.P) == pytest.approx(result.value, rel=1e-6)
+    assert np.sum(D * result.parameter) == pytest.approx(len(D) * top[0], rel=1e-4)
+    assert problem.at(result.w).dual_value(result.parameter) == pytest.approx(
+        result.value, rel=1e-6
+    )
 
 
 class Watched(SaddlePoint):
@@ -107,7 +108,7 @@ def tried_by_apd(task, safe_steps, max_iter):
     plain = make_problem(task, m=40, n=5, C=0.1)
     problem = Watched(plain.kernels, plain.dual)
     result = apd(problem, tol=1e-12, max_iter=max_iter, safe_steps=safe_steps)
-    side, m = problem.parameters.side, problem.dual.size
+    side, m = problem.cone.side, problem.dual.size
     M = np.eye(m) if safe_steps else plain.kernels.gram(np.eye(side), centred=True)
     records = zip(problem.pairs, result.history, strict=True)
     return plain, M, [Pair(plain, M, *pair, record.step) for pair, record in records]
@@ -118,7 +119,7 @@ def ratio_of_steps(problem, start, first):
     reached = np.sum(first.P * start.D)
 
     def excess(sigma):
-        P = problem.parameters.project(start.P + 0.5 * sigma * start.D)
+        P = problem.cone.project(start.P + 0.5 * sigma * start.D)
         return np.sum(P * start.D) - reached
 
     sigma = brentq(excess, 0.0, 1e3 * first.step, xtol=1e-300, rtol=1e-14)
@@ -128,7 +129,7 @@ def ratio_of_steps(problem, start, first):
 def gradient_step(problem, omega, here, before, last_step, step):
     """P⁺ of the docstring of `apd`, with σ = ωs, so that θ is the ratio of the steps."""
     S = 0.5 * here.D + 0.5 * (last_step / step) * (here.D - before.D)
-    return problem.parameters.project(here.P + omega * step * S)
+    return problem.cone.project(here.P + omega * step * S)
 
 
 @pytest.mark.parametrize("safe_steps", [False, True])
@@ -162,7 +163,7 @@ def test_proximal_step_solves_its_problem(task, safe_steps):
     problem, M, (start, first) = tried_by_apd(task, safe_steps, max_iter=1)
     tau = first.step / ratio_of_steps(problem, start, first)
     linear = problem.dual.linear + start.Mw / tau
-    dual = replace(problem.dual, linear=linear)
+    dual = problem.dual.with_linear(linear)
     K = problem.kernels.gram(first.P, centred=True) + M / tau
     best = solve_dual(K, dual, tol=1e-12)
     reached = dual.kappa(first.w) - 0.5 * first.w @ K @ first.w
@@ -184,14 +185,14 @@ def test_safe_steps_are_those_of_the_theorem(task):
     assert safe.gap < safe.history[0].gap
     steps = {record.step for record in safe.history if record.step > 0}
     assert len(steps) == 1
-    norm = np.linalg.norm(problem.kernels.gram(np.eye(problem.parameters.side), centred=True), 2)
+    norm = np.linalg.norm(problem.kernels.gram(np.eye(problem.cone.side), centred=True), 2)
     box = np.linalg.norm(np.maximum(problem.dual.upper, -problem.dual.lower))
     assert steps.pop() == pytest.approx(1 / (np.sqrt(6) * box * norm), rel=1e-9)
 
 
 def test_gradient_is_lipschitz_in_the_metric_of_k_of_i():
     problem = make_problem("regression")
-    K = problem.kernels.gram(np.eye(problem.parameters.side), centred=True)
+    K = problem.kernels.gram(np.eye(problem.cone.side), centred=True)
     rng = np.random.default_rng(1)
     for _ in range(20):
         v, w = (problem.dual.feasible(rng.standard_normal(30)) for _ in range(2))
@@ -231,7 +232,9 @@ def test_hybrid_switches_at_its_tolerance():
 def test_hybrid_w_solves_the_svm_of_its_p(task):
     problem = make_problem(task, m=80, n=4)
     result = hybrid(problem, tol=1e-6)
-    exact = solve_dual(problem.kernels.gram(result.P, centred=True), problem.dual, tol=1e-11)
+    exact = solve_dual(
+        problem.kernels.gram(result.parameter, centred=True), problem.dual, tol=1e-11
+    )
     assert result.value == pytest.approx(exact.objective, rel=1e-6)
 
 
@@ -239,12 +242,12 @@ def test_hybrid_w_solves_the_svm_of_its_p(task):
 def test_starts_from_a_given_point(task, solver):
     problem = make_problem(task, m=80)
     whole = joint(problem, tol=1e-8)
-    again = solver(problem, tol=1e-6, P0=whole.P, w0=whole.w)
+    again = solver(problem, tol=1e-6, parameter0=whole.parameter, w0=whole.w)
     assert again.status is SolverStatus.OPTIMAL
     assert again.n_iter == 0
-    assert (again.P == whole.P).all()
-    with pytest.raises(ValueError, match="P0 must be positive semidefinite"):
-        solver(problem, P0=2 * np.eye(problem.parameters.side))
+    assert (again.parameter == whole.parameter).all()
+    with pytest.raises(ValueError, match="parameter must be positive semidefinite"):
+        solver(problem, parameter0=2 * np.eye(problem.cone.side))
 
 
 @both
@@ -256,7 +259,7 @@ def test_wide_tube_keeps_the_identity(solver):
     result = solver(problem)
     assert result.status is SolverStatus.OPTIMAL
     assert result.gap == 0.0
-    assert (np.eye(6) == result.P).all()
+    assert (np.eye(6) == result.parameter).all()
     assert not result.w.any()
 
 
@@ -296,7 +299,7 @@ def test_rounding_floor_is_reported(solver):
 @both
 def test_float32_storage_is_certified_in_float64(task, solver):
     problem = make_problem(task, m=60)
-    bound32 = TessellatedKernels(1, 0.3).bind(problem.kernels._X, dtype=np.float32)
+    bound32 = TessellatedKernels(1, 0.3).bind(rows_of(m=60), dtype=np.float32)
     result = solver(SaddlePoint(bound32, problem.dual), tol=1e-3)
     assert result.status is SolverStatus.OPTIMAL
     assert_certified(problem, result)
@@ -305,7 +308,7 @@ def test_float32_storage_is_certified_in_float64(task, solver):
 @both
 def test_another_kernel_set(task, solver):
     problem = make_problem(task, m=60)
-    poly = SaddlePoint(PolynomialKernels(2).bind(problem.kernels._X), problem.dual)
+    poly = SaddlePoint(PolynomialKernels(2).bind(rows_of(m=60)), problem.dual)
     result = solver(poly, tol=1e-5)
     assert result.status is SolverStatus.OPTIMAL
     assert_certified(poly, result)

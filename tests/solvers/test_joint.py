@@ -5,16 +5,15 @@ import signal
 import numpy as np
 import pytest
 from reference.programs import kernel_learning
-from solvers.conftest import make_problem
+from solvers.conftest import make_problem, rows_of
 from solvers.test_frank_wolfe import assert_certified
 
+from tessella.cones import inner
 from tessella.kernels import PolynomialKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SolverStatus, frank_wolfe, joint
-from tessella.solvers._interior_point import InteriorPoint, _NewtonSystem
-from tessella.solvers._joint_problems import WholeProblem
-from tessella.solvers.joint import _start
-from tessella.svm import DualProblem, Halves
+from tessella.solvers._central_path import WholeProblem, neutral_alpha, state_near
+from tessella.svm import CentralPathState, DualProblem, Halves, InteriorPoint
 
 
 @pytest.mark.parametrize("monomials", ["x", "xz"])
@@ -27,7 +26,7 @@ def test_agrees_with_the_semidefinite_program(task, degree, monomials):
     assert result.n_iter <= 40
     assert_certified(problem, result)
     assert result.value == pytest.approx(value, rel=1e-5)
-    K, expected = problem.kernels.gram(result.P), problem.kernels.gram(P)
+    K, expected = problem.kernels.gram(result.parameter), problem.kernels.gram(P)
     H = np.eye(len(K)) - 1.0 / len(K)
     difference = np.linalg.norm(H @ (K - expected) @ H)
     assert difference <= 1e-3 * np.linalg.norm(H @ expected @ H)
@@ -55,9 +54,10 @@ def test_p_lies_in_the_face_of_the_top_eigenspace(task):
     """Optimality of P: its range lies where D(w) attains its largest eigenvalue."""
     problem = make_problem(task, m=80, n=4)
     result = joint(problem, tol=1e-9)
-    values, vectors = problem.at(result.w).spectrum
-    weight = np.einsum("ij,jk,ki->i", vectors.T, result.P, vectors)
-    assert weight[values < 0.99 * values[-1]].sum() <= 1e-4 * problem.parameters.side
+    spectrum = problem.at(result.w).spectrum
+    values, vectors = spectrum.values, spectrum.frame
+    weight = np.einsum("ij,jk,ki->i", vectors.T, result.parameter, vectors)
+    assert weight[values < 0.99 * values[-1]].sum() <= 1e-4 * problem.cone.side
 
 
 def test_rank_two_optimum_with_a_double_eigenvalue():
@@ -66,10 +66,10 @@ def test_rank_two_optimum_with_a_double_eigenvalue():
     for seed in range(6):
         problem = make_problem("regression", m=120, n=6, C=10.0, seed=seed)
         result = joint(problem, tol=1e-8)
-        eigenvalues = np.linalg.eigvalsh(result.P)
+        eigenvalues = np.linalg.eigvalsh(result.parameter)
         ranks.append(int((eigenvalues > 1e-3 * eigenvalues[-1]).sum()))
         if ranks[-1] == 2:
-            values = problem.at(result.w).spectrum[0]
+            values = problem.at(result.w).spectrum.values
             assert values[-2] == pytest.approx(values[-1], rel=1e-4)
     assert 2 in ranks
 
@@ -89,7 +89,7 @@ def test_per_sample_weights(task):
     assert not result.w[factor == 0].any()
     kept = factor > 0
     part = SaddlePoint(
-        TessellatedKernels(1, 0.3).bind(problem.kernels._X[kept]),
+        TessellatedKernels(1, 0.3).bind(rows_of(m=60)[kept]),
         weighted.restrict(np.flatnonzero(kept)),
     )
     assert result.value == pytest.approx(joint(part, tol=1e-7).value, rel=1e-6)
@@ -97,7 +97,7 @@ def test_per_sample_weights(task):
 
 def test_another_kernel_set(task):
     problem = make_problem(task, m=60)
-    poly = SaddlePoint(PolynomialKernels(2).bind(problem.kernels._X), problem.dual)
+    poly = SaddlePoint(PolynomialKernels(2).bind(rows_of(m=60)), problem.dual)
     result = joint(poly, tol=1e-7)
     assert result.status is SolverStatus.OPTIMAL
     assert_certified(poly, result)
@@ -111,13 +111,13 @@ def test_wide_tube_keeps_the_identity():
     result = joint(problem)
     assert result.status is SolverStatus.OPTIMAL
     assert result.gap == 0.0
-    assert (np.eye(6) == result.P).all()
+    assert (np.eye(6) == result.parameter).all()
     assert not result.w.any()
 
 
 def test_duplicate_rows(task):
     problem = make_problem(task, m=30)
-    X = np.repeat(problem.kernels._X, 3, axis=0)
+    X = np.repeat(rows_of(m=30), 3, axis=0)
     dual = problem.dual.restrict(np.repeat(np.arange(30), 3))
     result = joint(SaddlePoint(TessellatedKernels(1, 0.3).bind(X), dual), tol=1e-6)
     assert result.status is SolverStatus.OPTIMAL
@@ -126,7 +126,7 @@ def test_duplicate_rows(task):
 def test_starts_from_a_given_point(task):
     problem = make_problem(task, m=80)
     whole = joint(problem, tol=1e-7)
-    again = joint(problem, tol=1e-7, P0=whole.P, w0=whole.w)
+    again = joint(problem, tol=1e-7, parameter0=whole.parameter, w0=whole.w)
     assert again.status is SolverStatus.OPTIMAL
     assert again.value == pytest.approx(whole.value, rel=1e-6)
     assert again.history[0].value < joint(problem, tol=1e-7).history[0].value
@@ -162,27 +162,55 @@ def test_rounding_floor_is_reported():
 
 
 def test_newton_step_by_finite_differences(task):
-    """Along a Newton step every residual falls at the rate of its own size."""
+    """Along a Newton step every residual falls at the rate of its own size.
+
+    The residuals of the equations are at most quadratic in the iterate, so along the whole step,
+    of which `advance` takes a part, they are (1 - t) of what they were plus a term in t². The
+    linear equations have no such term; of the others, the change of the derivative says it.
+    """
     problem = make_problem(task, m=25)
     whole = WholeProblem(problem)
-    method = InteriorPoint(whole, *_start(problem, whole, problem.parameters.centre, None))
+    centre = problem.cone.centre
+    start, scale = state_near(whole, centre, neutral_alpha(whole, centre))
+    method = InteriorPoint(whole, start, scale)
     for _ in range(3):
         method.advance()
-    state = method.state
+    before, residuals = method.state, residuals_of(method)
+    length = method.advance()
+    assert 0.0 < length <= 1.0
     t = 1e-6
-    system = _NewtonSystem(method)
-    moved = method._after(system, system.predictor(), t)
-    after = InteriorPoint(whole, moved, method._scale)
-    for name in ("_ra", "_rM", "_rsum", "_rtrace"):
-        before = np.asarray(getattr(method, name))
-        rate = (np.asarray(getattr(after, name)) - before) / t
-        size = max(np.abs(before).max(), np.abs(rate).max(), 1.0)
-        np.testing.assert_allclose(rate, -before, atol=1e-4 * size)
-    # Complementarity heads for zero: alpha * zl falls at the rate of its own size, M S likewise.
-    rate = (moved.alpha * moved.zl - state.alpha * state.zl) / t
-    np.testing.assert_allclose(rate, -state.alpha * state.zl, rtol=1e-3, atol=1e-6)
-    trace = (np.sum(moved.M * moved.S) - np.sum(state.M * state.S)) / t
-    assert trace == pytest.approx(-np.sum(state.M * state.S), rel=1e-3)
+    part = {
+        name: getattr(before, name)
+        + (t / length) * (getattr(method.state, name) - getattr(before, name))
+        for name in ("alpha", "M", "zl", "zu", "S", "nu", "xi")
+    }
+    after = residuals_of(InteriorPoint(whole, CentralPathState(**part), scale))
+    for name, size in residuals.items():
+        rate = (after[name] - size) / t
+        largest = max(np.abs(size).max(), np.abs(rate).max(), 1.0)
+        np.testing.assert_allclose(rate, -size, atol=1e-4 * largest, err_msg=name)
+
+
+def residuals_of(method):
+    names = ("alpha_residual", "cone_residual", "sum_residual", "trace_residual")
+    return {name: np.asarray(getattr(method, name)) for name in names}
+
+
+def test_complementarity_heads_for_a_small_part_of_itself(task):
+    """The products α zl, (u - α) zu and <M, S> after an almost full step."""
+    problem = make_problem(task, m=25)
+    whole = WholeProblem(problem)
+    centre = problem.cone.centre
+    method = InteriorPoint(whole, *state_near(whole, centre, neutral_alpha(whole, centre)))
+    for _ in range(4):
+        method.advance()
+    before = method.state
+    length = method.advance()
+    after, upper = method.state, whole.halves.upper
+    kept = 1.0 - length + 0.3 * length  # centring and the second-order error, which is corrected
+    assert after.alpha @ after.zl <= kept * (before.alpha @ before.zl)
+    assert (upper - after.alpha) @ after.zu <= kept * ((upper - before.alpha) @ before.zu)
+    assert inner(after.M, after.S) <= kept * inner(before.M, before.S)
 
 
 def test_halves_recombine():

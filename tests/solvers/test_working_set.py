@@ -1,40 +1,43 @@
 from __future__ import annotations
 
 import signal
-import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from reference.programs import kernel_learning
-from solvers.conftest import make_problem
+from solvers.conftest import dual_of, make_problem, rows_of
 from solvers.test_frank_wolfe import assert_certified
 
 from tessella.kernels import PolynomialKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
-from tessella.solvers import SolverStatus, choose_solver, frank_wolfe, joint, working_set
-from tessella.solvers._joint_problems import RestrictedProblem, WholeProblem
-from tessella.svm import DualProblem, solve_dual
+from tessella.solvers import (
+    Monitor,
+    Run,
+    SolverStatus,
+    StopRun,
+    WorkingSetSettings,
+    choose_solver,
+    frank_wolfe,
+    joint,
+    working_set,
+)
+from tessella.solvers._central_path import RestrictedProblem, WholeProblem
+from tessella.svm import DualProblem, InteriorPoint, solve_dual
 
-# The function of the same name hides the module from an import.
-module = sys.modules["tessella.solvers.working_set"]
-
-
-@pytest.fixture
-def tiny_sets(monkeypatch):
-    """Working sets of a few rows, so that small problems exercise every branch."""
-    monkeypatch.setattr(module, "_FIRST_ROWS", 12)
-    monkeypatch.setattr(module, "_ROWS_PER_PARAM", 1)
+# Working sets of a few rows, so that small problems exercise every branch.
+TINY = WorkingSetSettings(first_rows=12, rows_per_param=1)
 
 
 @pytest.mark.parametrize("degree", [0, 1])
-def test_agrees_with_the_semidefinite_program(task, degree, tiny_sets):
+def test_agrees_with_the_semidefinite_program(task, degree):
     problem = make_problem(task, degree=degree)
     value, P = kernel_learning(problem.kernels, problem.dual)
-    result = working_set(problem, tol=1e-7)
+    result = working_set(problem, tol=1e-7, settings=TINY)
     assert result.status is SolverStatus.OPTIMAL
     assert_certified(problem, result)
     assert result.value == pytest.approx(value, rel=1e-5)
-    K, expected = problem.kernels.gram(result.P), problem.kernels.gram(P)
+    K, expected = problem.kernels.gram(result.parameter), problem.kernels.gram(P)
     H = np.eye(len(K)) - 1.0 / len(K)
     difference = np.linalg.norm(H @ (K - expected) @ H)
     assert difference <= 1e-3 * np.linalg.norm(H @ expected @ H)
@@ -54,34 +57,34 @@ def test_agrees_with_the_joint_method_in_few_svm_solves(task, n, C):
 
 @pytest.mark.parametrize("monomials", ["x", "xz"])
 @pytest.mark.parametrize("balance", ["none", "unit", "pointwise"])
-def test_every_family(task, balance, monomials, tiny_sets):
+def test_every_family(task, balance, monomials):
     problem = make_problem(task, m=100, n=2)
     kernels = TessellatedKernels(1, 0.3, monomials, balance=balance)
-    other = SaddlePoint(kernels.bind(problem.kernels._X), problem.dual)
-    result = working_set(other, tol=1e-5)
+    other = SaddlePoint(kernels.bind(rows_of(m=100)), problem.dual)
+    result = working_set(other, tol=1e-5, settings=TINY)
     assert result.status is SolverStatus.OPTIMAL
     assert_certified(other, result)
 
 
-def test_polynomial_kernels(task, tiny_sets):
+def test_polynomial_kernels(task):
     problem = make_problem(task, m=100)
-    poly = SaddlePoint(PolynomialKernels(2).bind(problem.kernels._X), problem.dual)
-    result = working_set(poly, tol=1e-6)
+    poly = SaddlePoint(PolynomialKernels(2).bind(rows_of(m=100)), problem.dual)
+    result = working_set(poly, tol=1e-6, settings=TINY)
     assert result.status is SolverStatus.OPTIMAL
     assert_certified(poly, result)
 
 
-def test_a_working_set_that_is_too_small_grows(task, tiny_sets):
+def test_a_working_set_that_is_too_small_grows(task):
     """Twelve rows cannot decide a matrix of side 22: the set must grow, and does."""
     problem = make_problem(task, m=200, n=10, C=1.0)
-    result = working_set(problem, tol=1e-6)
+    result = working_set(problem, tol=1e-6, settings=TINY)
     assert result.status is SolverStatus.OPTIMAL
     assert_certified(problem, result)
 
 
 def test_float32_storage_is_certified_in_float64(task):
     problem = make_problem(task, m=350)
-    stored = TessellatedKernels(1, 0.3).bind(problem.kernels._X, dtype=np.float32)
+    stored = TessellatedKernels(1, 0.3).bind(rows_of(m=350), dtype=np.float32)
     result = working_set(SaddlePoint(stored, problem.dual), tol=1e-4)
     assert result.status is SolverStatus.OPTIMAL
     assert_certified(problem, result)
@@ -91,10 +94,10 @@ def test_restriction_to_everything_is_the_whole_problem(task):
     problem = make_problem(task, m=30)
     rng = np.random.default_rng(0)
     w = problem.dual.feasible(rng.standard_normal(30))
-    M = np.eye(problem.parameters.side)
-    whole = WholeProblem(problem).linearise(w, M)
+    M = np.eye(problem.cone.side)
+    whole = WholeProblem(problem).linearise(w, M, M)
     rows = np.arange(30)
-    part = RestrictedProblem(problem, rows, w).linearise(w, M)
+    part = RestrictedProblem(problem, rows, w).linearise(w, M, M)
     np.testing.assert_allclose(part.half_gradient, whole.half_gradient, atol=1e-12)
     centred = part.scores - part.scores.mean()
     np.testing.assert_allclose(centred, whole.scores, atol=1e-10)
@@ -109,13 +112,13 @@ def test_restriction_sees_the_held_samples(task):
     M = root @ root.T
     rows = np.array([1, 5, 8, 20, 33])
     part = RestrictedProblem(problem, rows, w)
-    here = part.linearise(w[rows], root)
+    here = part.linearise(w[rows], M, root)
     moments = problem.kernels.moments(w)
     np.testing.assert_allclose(here.scores, moments.scores(M)[rows], rtol=1e-10)
     np.testing.assert_allclose(here.half_gradient, 0.5 * moments.gradient, atol=1e-10)
     N = rng.standard_normal((6, 6))
     N = N + N.T
-    expected = moments.sensitivities(np.eye(6), rows)
+    expected = moments.sensitivities(None, rows)
     np.testing.assert_allclose(here.sensitivities.apply(N), expected.apply(N), rtol=1e-9, atol=1e-9)
     assert part.sum_w == pytest.approx(w[rows].sum(), abs=1e-10)
 
@@ -128,8 +131,11 @@ def test_restriction_to_a_span_moves_within_it(task):
     V = np.linalg.qr(rng.standard_normal((6, 3)))[0]
     root = rng.standard_normal((3, 3))
     rows = np.array([1, 5, 8, 20, 33])
-    here = RestrictedProblem(problem, rows, w, V).linearise(w[rows], root)
-    there = RestrictedProblem(problem, rows, w).linearise(w[rows], V @ root)
+    M, whole_root = root @ root.T, V @ root
+    here = RestrictedProblem(problem, rows, w, V).linearise(w[rows], M, root)
+    there = RestrictedProblem(problem, rows, w).linearise(
+        w[rows], whole_root @ whole_root.T, whole_root
+    )
     np.testing.assert_allclose(here.K, there.K, atol=1e-11)
     np.testing.assert_allclose(here.scores, there.scores, atol=1e-10)
     np.testing.assert_allclose(here.half_gradient, V.T @ there.half_gradient @ V, atol=1e-10)
@@ -140,20 +146,21 @@ def test_restriction_to_a_span_moves_within_it(task):
     )
 
 
-def test_many_parameters_move_in_a_span(task, tiny_sets, monkeypatch):
+def test_many_parameters_move_in_a_span(task):
     """With a span smaller than n_P the answer is the same certified optimum."""
-    problem = make_problem(task, m=150, n=10, C=1.0)
-    whole = working_set(problem, tol=1e-6)
-    monkeypatch.setattr(module, "_WHOLE_SPAN", 4)
-    monkeypatch.setattr(module, "_SPAN", 4)
-    narrow = working_set(problem, tol=1e-6)
+    problem = make_problem(task, m=100, n=32, C=1.0)
+    assert not problem.cone.moves_whole
+    narrow = working_set(problem, tol=1e-6, settings=replace(TINY, directions=4))
     assert narrow.status is SolverStatus.OPTIMAL
     assert_certified(problem, narrow)
-    assert narrow.value == pytest.approx(whole.value, rel=3e-6)
+    assert narrow.value == pytest.approx(joint(problem, tol=1e-7).value, rel=3e-6)
 
 
-def test_newton_steps_of_the_subsample_are_counted(task, tiny_sets):
-    first = working_set(make_problem(task, m=100), tol=1e-6).history[0]
+@pytest.mark.parametrize("n", [2, 32])
+def test_newton_steps_of_the_subsample_are_counted(task, n):
+    """Also where the parameter is so large that the subsample has rounds of its own."""
+    problem = make_problem(task, m=200, n=n)
+    first = working_set(problem, tol=1e-6, settings=TINY).history[0]
     assert first.n_svm == 1
     assert first.n_newton > 0
 
@@ -165,14 +172,14 @@ def test_wide_tube_keeps_the_identity():
     )
     result = working_set(problem)
     assert result.status is SolverStatus.OPTIMAL
-    assert (np.eye(6) == result.P).all()
+    assert (np.eye(6) == result.parameter).all()
     assert not result.w.any()
 
 
 def test_starts_from_a_given_point(task):
     problem = make_problem(task, m=400)
     whole = working_set(problem, tol=1e-5)
-    again = working_set(problem, tol=1e-5, P0=whole.P, w0=whole.w)
+    again = working_set(problem, tol=1e-5, parameter0=whole.parameter, w0=whole.w)
     assert again.n_svm == 1
     assert again.value == pytest.approx(whole.value, rel=2e-5)
 
@@ -199,8 +206,8 @@ def test_ctrl_c_keeps_the_best_pair():
     assert_certified(problem, result)
 
 
-def test_unreachable_tolerance_is_reported(task, tiny_sets):
-    result = working_set(make_problem(task, m=60), tol=1e-300)
+def test_unreachable_tolerance_is_reported(task):
+    result = working_set(make_problem(task, m=60), tol=1e-300, settings=TINY)
     assert result.status in (SolverStatus.STALLED, SolverStatus.MAX_ITER)
     assert result.gap < 1e-7
 
@@ -208,7 +215,7 @@ def test_unreachable_tolerance_is_reported(task, tiny_sets):
 def test_the_answer_is_as_sparse_as_an_svm(task):
     problem = make_problem(task, m=400)
     result = working_set(problem, tol=1e-4)
-    K = problem.kernels.gram(result.P, centred=True)
+    K = problem.kernels.gram(result.parameter, centred=True)
     exact = solve_dual(K, problem.dual, tol=1e-10)
     assert np.count_nonzero(result.w) <= np.count_nonzero(exact.w) + 4
 
@@ -226,7 +233,7 @@ def test_history_counts(task):
 def test_auto_chooses_by_size():
     small = make_problem("classification")
     assert choose_solver("auto", small) is joint
-    stored = SaddlePoint(TessellatedKernels().bind(small.kernels._X, dtype=np.float32), small.dual)
+    stored = SaddlePoint(TessellatedKernels().bind(rows_of(), dtype=np.float32), small.dual)
     assert choose_solver("auto", stored) is working_set
     assert choose_solver("auto", make_problem("classification", m=600)) is working_set
     wide = make_problem("classification", m=20, n=15, degree=2)
@@ -234,46 +241,69 @@ def test_auto_chooses_by_size():
     assert choose_solver("frank-wolfe", small) is frank_wolfe
 
 
-@pytest.mark.parametrize("kernels", [TessellatedKernels(1, 0.3), PolynomialKernels(2)])
-def test_rows_on_demand_give_the_answer_of_the_whole_matrix(task, kernels, monkeypatch):
-    problem = make_problem(task, m=300)
-    problem = SaddlePoint(kernels.bind(problem.kernels._X), problem.dual)
-    whole = working_set(problem, tol=1e-6)
-    monkeypatch.setattr(module, "_DENSE_ROWS", 10)
-    by_rows = working_set(problem, tol=1e-6)
-    assert by_rows.status is SolverStatus.OPTIMAL
-    assert_certified(problem, by_rows)
-    assert by_rows.value == pytest.approx(whole.value, rel=2e-6)
-
-
-@pytest.mark.parametrize("whole_span", [64, 4])
-def test_ctrl_c_during_the_subsample_is_not_lost(monkeypatch, whole_span):
+@pytest.mark.parametrize("n", [2, 32])
+def test_ctrl_c_during_the_subsample_is_not_lost(monkeypatch, n):
     """There is no answer for the whole yet, so the interrupt is passed on."""
 
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_WHOLE_SPAN", whole_span)
-    monkeypatch.setattr(module.InteriorPoint, "advance", interrupted)
+    monkeypatch.setattr(InteriorPoint, "advance", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        working_set(make_problem("classification", m=500))
+        working_set(make_problem("classification", m=500, n=n), settings=TINY)
 
 
-def test_the_subsample_ends_with_the_time(monkeypatch):
-    monkeypatch.setattr(module, "_MAX_NEWTON", 10**9)
-    monkeypatch.setattr(module, "_FIRST_TOL", 0.0)  # would go on until rounding stops it
-    result = working_set(make_problem("classification", m=500), time_limit=1e-9)
+def test_the_subsample_ends_with_the_time():
+    # Would go on until rounding stops it.
+    endless = WorkingSetSettings(max_newton=10**9, first_tol=0.0)
+    problem = make_problem("classification", m=500)
+    result = working_set(problem, time_limit=1e-9, settings=endless)
     assert result.status is SolverStatus.TIME_LIMIT
     assert sum(record.n_newton for record in result.history) <= 1
 
 
-def test_an_optimal_pair_stays_optimal_when_time_ends_before_its_zeros(monkeypatch):
-    def out_of_time(self):
-        raise module.StopRun(SolverStatus.TIME_LIMIT)
+def test_rows_on_demand_give_the_answer_of_the_whole_matrix():
+    """Beyond 2,000 rows a tessellated set gives single rows; no others need to be computed."""
+    X = rows_of(2100)
+    dual = dual_of("classification", X)
+    by_rows = SaddlePoint(TessellatedKernels(1, 0.3).bind(X), dual)
+    whole = SaddlePoint(WithoutProductForm(TessellatedKernels(1, 0.3).bind(X)), dual)
+    found, expected = working_set(by_rows, tol=1e-5), working_set(whole, tol=1e-5)
+    assert found.status is SolverStatus.OPTIMAL
+    assert_certified(by_rows, found)
+    assert found.value == pytest.approx(expected.value, rel=2e-5)
 
-    monkeypatch.setattr(module._WorkingSet, "_sparsify", out_of_time)
+
+class WithoutProductForm:
+    """A bound set that has nothing but whole kernel matrices to offer."""
+
+    def __init__(self, bound):
+        self._bound = bound
+        self.machines = (self,)
+
+    def __getattr__(self, name):
+        return getattr(self._bound, name)
+
+    def svm_kernel(self, factors, workspace):
+        U, _ = factors
+        return self._bound.gram_factor(U, centred=True, out=workspace.matrix(self._bound.n_samples))
+
+
+def test_time_that_ends_before_the_zeros_leaves_the_pair_optimal(monkeypatch):
+    """The exact SVM at the end is cut short: the certified pair was optimal without it."""
     problem = make_problem("classification", m=300)
+    solve, optimal = Run.svm_at, []
+
+    def svm_at(self, *arguments):
+        if self.gap <= self.tol:
+            optimal.append(self.gap)
+            raise StopRun(SolverStatus.TIME_LIMIT)
+        return solve(self, *arguments)
+
+    monkeypatch.setattr(Run, "svm_at", svm_at)
+    monkeypatch.setattr(Run, "replace", lambda self, P, w: False)
     result = working_set(problem, tol=1e-4)
+    assert optimal
     assert result.status is SolverStatus.OPTIMAL
     assert_certified(problem, result)
 
@@ -286,44 +316,57 @@ def test_trimming_keeps_the_value(task):
     P = np.diag([3.0, 2.9, 0.1 - 1.1e-6, 1e-6, 1e-7, 0.0])
     before = w @ problem.kernels.gram(P) @ w
     for cost in (0.0, 1e-3 * before, before):
-        trimmed = module.trimmed(P, D, cost)
-        assert problem.parameters.contains(trimmed)
+        trimmed = problem.cone.trimmed(P, D, cost)
+        assert problem.cone.contains(trimmed)
         assert abs(w @ problem.kernels.gram(trimmed) @ w - before) <= 4 * cost + 1e-9 * before
-    assert np.linalg.matrix_rank(module.trimmed(P, D, before)) == 1
+    assert np.linalg.matrix_rank(problem.cone.trimmed(P, D, before)) == 1
 
 
-def test_sparse_rounds_keep_the_support_vectors_of_earlier_ones():
-    """Nearly separable data: without them each round would undo the one before."""
-    problem = make_problem("classification", m=2000)
-    run = module.Run(
-        "test", problem, tol=1e-3, max_iter=9, time_limit=None, n_jobs=1, callback=None
-    )
-    state = module._WorkingSet(run, problem.parameters.centre, None, None)
-    dual, rng = problem.dual, np.random.default_rng(0)
+class RowsOfRounds(Monitor):
+    """The number of rows of each joint step."""
 
-    def answer(support):
-        w = np.zeros(dual.size)
-        w[support] = np.where(dual.linear[support] > 0, dual.upper[support], dual.lower[support])
-        return module.SvmAnswer(w, 9.0 + rng.random(dual.size), 0.0)
+    def __init__(self):
+        self.sizes = []
 
-    first, second = np.arange(0, 300), np.arange(200, 450)
-    assert set(first) <= set(state._choose_rows(answer(first)))
-    rows = set(state._choose_rows(answer(second)))
-    assert set(first) | set(second) <= rows
-    many = np.arange(0, 1200)  # not sparse any more: the margin decides
-    assert len(state._choose_rows(answer(many))) == state._least_rows
+    def phase(self, text):
+        if text.startswith("joint step on "):
+            self.sizes.append(int(text.split()[3]))
+
+
+def test_sparse_rounds_move_all_support_vectors():
+    """Nearly separable data: without those of earlier rounds each would undo the one before."""
+    X = rows_of(1500)
+    noise = 0.05 * np.random.default_rng(1).standard_normal(1500)
+    y = np.where(X.sum(axis=1) + noise > 1.0, 1.0, -1.0)
+    problem = SaddlePoint(TessellatedKernels(1, 0.3).bind(X), DualProblem.classification(y, 1.0))
+    few = replace(TINY, usual_rows=400)
+    sizes = {}
+    for sparse in (0.25, 0.0):  # with 0 any number of support vectors is too many
+        watched = RowsOfRounds()
+        result = working_set(
+            problem, tol=1e-6, settings=replace(few, sparse=sparse), callback=watched
+        )
+        assert result.status is SolverStatus.OPTIMAL
+        sizes[sparse] = watched.sizes
+    support = np.count_nonzero(result.w)
+    assert problem.dual.free(result.w).sum() < 0.2 * support
+    assert min(sizes[0.25]) >= support
+    assert max(sizes[0.0]) < 0.3 * support
 
 
 def test_who_moved_although_held_is_not_held_again():
-    problem = make_problem("classification", m=2000)
-    run = module.Run(
-        "test", problem, tol=1e-12, max_iter=99, time_limit=None, n_jobs=1, callback=None
-    )
-    state = module._WorkingSet(run, problem.parameters.centre, None, None)
-    svm = state._solve_svm(1.0)
-    state._joint_step(svm)
-    outlier = int(np.flatnonzero(state._is_held & (svm.w == 0.0))[0])
-    state._held[outlier] = problem.dual.upper[outlier] + problem.dual.lower[outlier]  # as if
-    again = state._solve_svm(1.0)
-    far = module.SvmAnswer(again.w, np.where(np.arange(2000) == outlier, 1e9, again.residual), 0.0)
-    assert outlier in state._choose_rows(far)
+    """Samples that an SVM moves by a tenth of their box join the set, beyond its usual size."""
+    problem = make_problem("classification", m=600, n=4, C=50.0)
+    D = problem.kernels.gradient(problem.dual.feasible(problem.dual.linear))
+    worst = problem.cone.compose(np.eye(10)[0], problem.cone.spectrum(D).frame)
+    svms, sizes = {}, {}
+    for moved in (0.1, np.inf):  # with inf nobody ever counts as moved
+        watched = RowsOfRounds()
+        small = replace(TINY, usual_rows=24, sparse=0.0, moved=moved)
+        result = working_set(problem, tol=1e-6, settings=small, callback=watched, parameter0=worst)
+        assert_certified(problem, result)
+        svms[moved], sizes[moved] = result.n_svm, watched.sizes
+    assert sizes[0.1][0] == sizes[np.inf][0] == 12
+    assert max(sizes[np.inf]) <= 24
+    assert min(sizes[0.1][1:]) > 100
+    assert svms[0.1] < svms[np.inf]

@@ -81,7 +81,7 @@ def test_rows_on_demand(make_dual):
     at_once = DualSettings(interior_point_share=0.0)
     kernels = TessellatedKernels().bind(np.random.default_rng(2).random((300, 2)))
     P, K, dual = np.eye(kernels.n_params), KernelOnDemand(), make_dual(100.0)
-    K.hold(kernels.product_form(P))
+    K.hold(kernels.product_form(kernels.cone.factors(P)))
     by_rows = solve_dual(K, dual, settings=at_once)
     whole = solve_dual(kernels.gram(P), dual, settings=WITHOUT)
     assert by_rows.status is DualStatus.OPTIMAL

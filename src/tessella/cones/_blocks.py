@@ -68,7 +68,8 @@ class Blocks:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Blocks) or len(self) != len(other):
             return NotImplemented if not isinstance(other, Blocks) else False
-        return all(np.array_equal(a, b) for a, b in zip(self.parts, other.parts, strict=True))
+        pairs = zip(self.parts, other.parts, strict=True)
+        return all(a == b if isinstance(a, Blocks) else np.array_equal(a, b) for a, b in pairs)
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside may change
 

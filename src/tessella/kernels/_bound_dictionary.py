@@ -18,7 +18,6 @@ from tessella.kernels._base import (
     as_dual_vector,
 )
 from tessella.kernels._dictionary import FittedDictionary, in_threads, strips
-from tessella.kernels._functions import FunctionKernel
 
 IntArray = NDArray[np.intp]
 
@@ -99,10 +98,8 @@ class BoundDictionary(BoundKernelSet):
         stack = np.empty((len(self._which), m, m))
         for number, tile in self.kernels.tiles(self._rows, self._rows, self._which):
             own = stack[self._position[number]]
-            np.copyto(own, tile)  # symmetric, because BLAS makes the products of a matrix so
-            if isinstance(self.kernels.kernels[number], FunctionKernel):
-                np.add(tile, tile.T, out=own)
-                own *= 0.5
+            np.add(tile, tile.T, out=own)  # symmetric to the last bit, which no kernel promises
+            own *= 0.5
         return stack
 
     def _spread(self, weights: FloatArray) -> FloatArray:

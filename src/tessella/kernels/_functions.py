@@ -138,7 +138,7 @@ class FunctionKernel:
             return np.asarray(self.function.diag(self._columns(X)), dtype=np.float64)
         step = 64
         parts = [self(X[k : k + step]).diagonal() for k in range(0, len(X), step)]
-        return np.concatenate(parts)
+        return np.concatenate(parts) if parts else np.zeros(0)
 
 
 SingleKernel = Gaussian | Polynomial | FunctionKernel

@@ -192,16 +192,13 @@ class LearnedKernel:
         if not isinstance(other, LearnedKernel):
             return NotImplemented
         return (
-            type(self.kernels) is type(other.kernels)
-            and _same(self.kernels.get_params(), other.kernels.get_params())
+            _same(self.kernels, other.kernels)
             and _same(self.parameter, other.parameter)
             and _same(vars(self.box), vars(other.box))
         )
 
     def __hash__(self) -> int:
-        blocks = self.parameter if isinstance(self.parameter, Blocks) else (self.parameter,)
-        content = b"".join(block.tobytes() for block in blocks)
-        return hash((type(self.kernels), content, self.box.offset.tobytes()))
+        return hash((type(self.kernels), _bytes(self.parameter), self.box.offset.tobytes()))
 
     def __repr__(self) -> str:
         family = type(self.kernels).__name__
@@ -247,8 +244,18 @@ class KernelPredictor:
         return self.prepared.scores(self.box.apply(as_rows(X)), n_jobs=n_jobs)
 
 
+def _bytes(parameter: Point) -> bytes:
+    """The entries of all blocks, which may have blocks themselves."""
+    if isinstance(parameter, Blocks):
+        return b"".join(map(_bytes, parameter))
+    content: bytes = parameter.tobytes()
+    return content
+
+
 def _same(a: Any, b: Any) -> bool:
-    """Whether two values are equal; arrays and containers are compared as a whole."""
+    """Whether two values are equal; arrays, containers and kernel sets are compared as a whole."""
+    if isinstance(a, KernelSet) and isinstance(b, KernelSet):
+        return type(a) is type(b) and _same(a.get_params(deep=False), b.get_params(deep=False))
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
     if isinstance(a, tuple | list) and isinstance(b, tuple | list):

@@ -88,7 +88,8 @@ class KernelsOnFeatures(KernelSet):
         del n_features
         return self.kernels.count_params(len(self.features))
 
-    def _seen(self, X: ArrayLike) -> FloatArray:
+    def seen(self, X: ArrayLike) -> FloatArray:
+        """The columns of X that the set sees."""
         rows = as_rows(X)
         if max(self.features) >= rows.shape[1]:
             raise ValueError(
@@ -99,7 +100,7 @@ class KernelsOnFeatures(KernelSet):
 
     def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> KernelsOnFeatures:
         """See :meth:`KernelSet.resolve`; columns that do not vary are left out."""
-        rows = self._seen(X)
+        rows = self.seen(X)
         varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
         if not len(varying):
             raise ValueError(f"The features {self.features} are constant in the training data.")
@@ -118,7 +119,7 @@ class KernelsOnFeatures(KernelSet):
         self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
     ) -> BoundOnFeatures:
         """See :meth:`KernelSet.bind_resolved`."""
-        inner = self.kernels.bind_resolved(self._seen(X), dtype=dtype, n_jobs=n_jobs)
+        inner = self.kernels.bind_resolved(self.seen(X), dtype=dtype, n_jobs=n_jobs)
         return BoundOnFeatures(inner, self.features)
 
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
@@ -128,16 +129,16 @@ class KernelsOnFeatures(KernelSet):
 
     def cross(self, X: ArrayLike, Y: ArrayLike, P: Any, *, n_jobs: int | None = None) -> FloatArray:
         """See :meth:`KernelSet.cross`."""
-        return self.kernels.cross(self._seen(X), self._seen(Y), P, n_jobs=n_jobs)
+        return self.kernels.cross(self.seen(X), self.seen(Y), P, n_jobs=n_jobs)
 
     def predictor(self, P: Any, Y: ArrayLike, coefficients: FloatArray) -> ColumnPredictor:
         """See :meth:`KernelSet.predictor`."""
-        inner = self.kernels.predictor(P, self._seen(Y), coefficients)
+        inner = self.kernels.predictor(P, self.seen(Y), coefficients)
         return ColumnPredictor(inner, self.features)
 
     def diag(self, X: ArrayLike, P: Any) -> FloatArray:
         """See :meth:`KernelSet.diag`."""
-        return self.kernels.diag(self._seen(X), P)
+        return self.kernels.diag(self.seen(X), P)
 
 
 class BoundOnFeatures(BoundKernelSet):
@@ -150,6 +151,8 @@ class BoundOnFeatures(BoundKernelSet):
     features : tuple of int
         Their numbers.
     """
+
+    kernels: KernelsOnFeatures
 
     def __init__(self, inner: BoundKernelSet, features: tuple[int, ...]) -> None:
         self._inner = inner
@@ -182,4 +185,4 @@ class BoundOnFeatures(BoundKernelSet):
 
     def cross(self, X_new: FloatArray, P: Point) -> FloatArray:
         """See :meth:`BoundKernelSet.cross`."""
-        return self._inner.cross(np.ascontiguousarray(X_new[:, list(self._features)]), P)
+        return self._inner.cross(self.kernels.seen(X_new), P)

@@ -303,12 +303,13 @@ class Run:
         """
         assert self._best is not None
         point = self.problem.at(w)
-        upper, intercept = point.upper(P)
-        before = self._best[2].upper
-        met = relative_gap(upper, self._bound) <= self.tol or self.gap > self.tol
-        if not (met and upper <= before + 0.1 * self.tol * abs(before)):
+        certificate, before = point.certificate(P), self._best[2].upper
+        bound = max(self._bound, certificate.lower)
+        met = relative_gap(certificate.upper, bound) <= self.tol or self.gap > self.tol
+        if not (met and certificate.upper <= before + 0.1 * self.tol * abs(before)):
             return False
-        self._best = (P.copy(), point.w.copy(), Certificate(upper, self._bound, intercept))
+        self.raise_bound(point)
+        self._best = (P.copy(), point.w.copy(), certificate)
         return True
 
     def raise_bound(self, point: DualPoint) -> None:
