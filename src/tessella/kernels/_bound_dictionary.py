@@ -18,6 +18,7 @@ from tessella.kernels._base import (
     as_dual_vector,
 )
 from tessella.kernels._dictionary import FittedDictionary, in_threads, strips
+from tessella.kernels._functions import FunctionKernel
 
 IntArray = NDArray[np.intp]
 
@@ -98,8 +99,11 @@ class BoundDictionary(BoundKernelSet):
         stack = np.empty((len(self._which), m, m))
         for number, tile in self.kernels.tiles(self._rows, self._rows, self._which):
             own = stack[self._position[number]]
-            np.add(tile, tile.T, out=own)  # symmetric to the last bit, which no kernel promises
-            own *= 0.5
+            if isinstance(self.kernels.kernels[number], FunctionKernel):
+                np.add(tile, tile.T, out=own)  # a function of the user need not be exact
+                own *= 0.5
+            else:
+                np.copyto(own, tile)
         return stack
 
     def _spread(self, weights: FloatArray) -> FloatArray:

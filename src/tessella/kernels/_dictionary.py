@@ -334,8 +334,9 @@ class FittedDictionary(KernelSet):
         for number, tile in tiles(self.kernels, left, right, which):
             values = tile
             if self.cosine and not isinstance(self.kernels[number], Gaussian):
-                values = tile / self._root(number, left)[:, None]
-                values /= self._root(number, right)
+                values = tile / np.multiply.outer(
+                    self._root(number, left), self._root(number, right)
+                )
             elif self.factors[number] != 1.0:
                 values = np.multiply(tile, self.factors[number], out=tile)
             yield number, values

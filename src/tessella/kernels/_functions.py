@@ -184,7 +184,9 @@ class _Shared:
         self, left: FloatArray, right: FloatArray, features: tuple[int, ...] | None
     ) -> None:
         self._left = left if features is None else left[:, features]
-        self._right = right if features is None else right[:, features]
+        # One array for one set of rows: BLAS then makes their products symmetric to the last bit.
+        others = right if features is None else right[:, features]
+        self._right = self._left if right is left else others
         self._products: FloatArray | None = None
         self._squares: FloatArray | None = None
 
@@ -205,9 +207,9 @@ class _Shared:
             squares: FloatArray = np.square(self._left - self._right.T)
             return squares
         norms = [np.einsum("ij,ij->i", side, side) for side in (self._left, self._right)]
-        squares = -2.0 * self.products
-        squares += norms[0][:, None]
-        squares += norms[1]
+        # The sum of the norms comes first, which makes the result as symmetric as the products.
+        squares = np.add.outer(*norms)
+        squares -= 2.0 * self.products
         return np.maximum(squares, 0.0, out=squares)  # below zero it is rounding
 
 

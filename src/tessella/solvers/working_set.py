@@ -250,18 +250,18 @@ class _WorkingSet:
             callback=None,
         )
         rounds = _WorkingSet(run, sample.cone.centre if P is None else P, None, self._settings)
-        answer = run_to_end(run, rounds.solve)
+        answer = run_to_end(run, rounds.iterate)
         if answer.status is SolverStatus.INTERRUPTED:
             raise StopRun(answer.status)  # the sample's answer is none for the whole
         self._run.count_newton(answer.history[-1].n_newton)
         return rounds.parameter
 
-    def solve(self, _: Run) -> SolverStatus:
+    def solve(self, run: Run) -> SolverStatus:
         """Rounds until the run is over; then a dual vector with exact zeros, as an SVM has."""
         if self._P is None:
             self._P = self._first_parameter()
         try:
-            return self._iterate()
+            return self.iterate(run)
         except StopRun as stop:
             if stop.status in (SolverStatus.OPTIMAL, SolverStatus.VALIDATION):
                 with suppress(StopRun):  # out of time for zeros: the pair is optimal without them
@@ -276,8 +276,8 @@ class _WorkingSet:
             return
         run.replace(P, run.svm_at(P, self._w, self._svm_tol()).w)
 
-    def _iterate(self) -> SolverStatus:
-        run = self._run
+    def iterate(self, run: Run) -> SolverStatus:
+        """Rounds until the run is over."""
         svm = self._solve_svm(1.0)
         while True:
             gap, before, start = run.gap, svm.objective, self._P
