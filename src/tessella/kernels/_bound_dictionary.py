@@ -227,14 +227,12 @@ class BoundDictionary(BoundKernelSet):
         return np.vstack(parts) if parts else np.zeros((0, len(which)))
 
     def scores(self, weights: FloatArray, w: FloatArray) -> FloatArray:
-        """``K(weights) @ w``."""
+        """``K(weights) @ w``; from the whole matrix where that costs less than it will save."""
         support = np.flatnonzero(w)
-        if self._kept(weights, self._workspace):
-            assert self._workspace is not None
-            K = self._workspace.matrix(self.n_samples)
-            if K.dtype == np.float64:
-                kept: FloatArray = K[:, support] @ w[support]
-                return kept
+        K = self._whole_matrix(weights, len(support))
+        if K is not None:
+            product: FloatArray = K[:, support] @ w[support]
+            return product
         right, own_w, spread = self._rows[support], w[support], self._spread(weights)
 
         def strip(own: slice) -> FloatArray:
@@ -244,6 +242,19 @@ class BoundDictionary(BoundKernelSet):
             return product
 
         return np.concatenate(in_threads(strip, strips(self.n_samples, len(support)), self._n_jobs))
+
+    def _whole_matrix(self, weights: FloatArray, n_support: int) -> NDArray[Any] | None:
+        """K(weights) in the memory of the SVM, if it is there or should be.
+
+        By symmetry the whole costs as much as half of its columns, and the SVM that mostly comes
+        next finds it done.
+        """
+        workspace = self._workspace
+        if workspace is None or workspace.dtype != np.float64:
+            return None
+        if self._kept(weights, workspace) or 2 * n_support > self.n_samples:
+            return self.svm_kernel(weights, workspace)
+        return None
 
 
 def _centre(K: NDArray[Any]) -> NDArray[Any]:
