@@ -183,8 +183,7 @@ class LearnedKernel:
         if not isinstance(other, LearnedKernel):
             return NotImplemented
         return (
-            type(self.kernels) is type(other.kernels)
-            and _same(self.kernels.get_params(), other.kernels.get_params())
+            _same(self.kernels, other.kernels)
             and _same(self.parameter, other.parameter)
             and _same(vars(self.box), vars(other.box))
         )
@@ -242,6 +241,9 @@ def _same(a: Any, b: Any) -> bool:
     """Whether two values are equal; arrays and containers are compared as a whole."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, KernelSet) and isinstance(b, KernelSet):
+        params = a.get_params(deep=False), b.get_params(deep=False)
+        return type(a) is type(b) and _same(*params)
     if isinstance(a, tuple | list) and isinstance(b, tuple | list):
         return len(a) == len(b) and all(map(_same, a, b))
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
