@@ -232,17 +232,25 @@ def register_kernel_set(cls: _KernelSetClass) -> _KernelSetClass:
     Examples
     --------
     >>> from dataclasses import dataclass
-    >>> from typing import ClassVar
-    >>> from tessella import PolynomialKernels
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import tessella
+    >>> from sklearn.datasets import make_moons
     >>> from tessella.persistence import register_kernel_set
     >>> @register_kernel_set
     ... @dataclass
-    ... class EvenPolynomials(PolynomialKernels):
-    ...     family: ClassVar[str | None] = "even polynomials"
-    >>> EvenPolynomials(degree=2)
-    EvenPolynomials(degree=2)
+    ... class Quadratics(tessella.PolynomialKernels):
+    ...     degree: int = 2
+    ...     family = "quadratics"
+    >>> X, y = make_moons(60, noise=0.2, random_state=0)
+    >>> model = tessella.LearnedKernelSVC(kernels=Quadratics()).fit(X, y)
+    >>> with TemporaryDirectory() as folder:
+    ...     tessella.save(model, Path(folder) / "model.tsl")
+    ...     tessella.load(Path(folder) / "model.tsl").kernels
+    Quadratics(degree=2)
     """
-    if not isinstance(cls, type) or not issubclass(cls, KernelSet):
+    given: Any = cls
+    if not isinstance(given, type) or not issubclass(given, KernelSet):
         raise TypeError(f"{cls!r} must be a subclass of tessella.kernels.KernelSet.")
     if not is_dataclass(cls):
         raise TypeError(

@@ -70,7 +70,7 @@ class LearnedKernel:
     @property
     def P(self) -> FloatArray:  # noqa: N802 - the name of the mathematics
         """Positive semidefinite matrix of the kernel, if its parameter is one matrix."""
-        if np.ndim(self.parameter) != 2:
+        if isinstance(self.parameter, Blocks) or np.ndim(self.parameter) != 2:
             raise AttributeError(
                 f"The parameter of this kernel, from {type(self.kernels).__name__}, is not one "
                 "matrix P; use its attribute parameter."

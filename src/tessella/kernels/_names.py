@@ -140,7 +140,7 @@ def kernel_name(kernel: Any, feature_names: Sequence[str]) -> str:
         for name, value, default in settings
         if name != "features" and value != default
     ]
-    features = getattr(kernel, "features", None)
+    features = next((value for name, value, _ in settings if name == "features"), None)
     text = f"{type(kernel).__name__}({', '.join(parts)})"
     if features is None:
         return text
