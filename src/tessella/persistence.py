@@ -252,7 +252,8 @@ def register_kernel_set(cls: _KernelSetClass) -> _KernelSetClass:
     given: Any = cls
     if not isinstance(given, type) or not issubclass(given, KernelSet):
         raise TypeError(f"{cls!r} must be a subclass of tessella.kernels.KernelSet.")
-    if not is_dataclass(cls):
+    has_fields = is_dataclass(cls)
+    if not has_fields:
         raise TypeError(
             f"{cls.__name__} must be a dataclass, because model files store the values of its "
             "fields. Put @dataclass below @register_kernel_set."
@@ -426,13 +427,14 @@ def _decode(value: Any, arrays: Arrays) -> Any:
         columns = _decode_named(value["columns"], arrays)
         rows = zip(*columns.values(), strict=True)
         return tuple(IterationRecord(**dict(zip(columns, row, strict=True))) for row in rows)
-    cls = _lookup(_CLASSES, kind, "kernel family or type")
+    hint = ", or not registered: import the module that calls register_kernel_set for it"
+    cls = _lookup(_CLASSES, kind, "kernel family or type", hint)
     return cls(**_decode_named(value["params"], arrays))
 
 
-def _lookup(table: dict[str, _T], name: Any, what: str) -> _T:
+def _lookup(table: dict[str, _T], name: Any, what: str, hint: str = "") -> _T:
     if name not in table:
-        raise ModelFileError(f"the {what} {name!r} is unknown to this version.")
+        raise ModelFileError(f"the {what} {name!r} is unknown to this version{hint}.")
     return table[name]
 
 

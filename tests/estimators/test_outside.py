@@ -40,8 +40,8 @@ def test_counts():
     assert counted.feature_names == ("x0", "x1", "x2")
 
 
-def test_training_rows_are_inside(case):
-    model, X, y = case
+def test_training_rows_are_inside(every_case):
+    model, X, y = every_case
     counted = clone(model).fit(X, y).count_outside(X)
     assert counted.n_outside == 0
     assert str(counted) == f"All {len(X)} rows lie within the range of the training data."
