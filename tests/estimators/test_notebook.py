@@ -278,13 +278,13 @@ def test_a_sum_shows_its_parts_with_their_shares(circles):
     # The constant column is in no part that does not name features.
     shares = {
         "TessellatedKernels() of left, right": np.trace(matrix) / len(matrix),
-        "KernelDictionary of 3 kernels": weights.sum(),
+        "KernelDictionary of 3 kernels of left, right": weights.sum(),
         "PolynomialKernels() of right": np.trace(other) / len(other),
     }
     assert sum(shares.values()) == pytest.approx(1.0)
     for name, share in shares.items():
         assert tables.rows[name] == f"{share:.3f}"
-    assert tables.rows["Gaussian(bandwidth=0.5)"] == f"{weights[0]:.3f}"
+    assert tables.rows["Gaussian(bandwidth=0.5) of left, right"] == f"{weights[0]:.3f}"
     assert tables.rows["side of P"] == "6, 3"
     ranks = [np.linalg.matrix_rank(P, hermitian=True) for P in (matrix, other)]
     assert tables.rows["rank of P"] == f"{ranks[0]}, {ranks[1]}"
