@@ -10,6 +10,10 @@ import pytest
 from reference.weights import rows_of
 from scipy.optimize import minimize
 from sklearn.svm import SVC, SVR
+
+from tessella import KernelDictionary, MultipleKernelSVC, MultipleKernelSVR
+from tessella.estimators._machines import Machines, class_pairs
+from tessella.multiple_kernels import Gaussian, Polynomial, _fixed, _performance
 from tessella.multiple_kernels._bound import BoundDictionary
 from tessella.multiple_kernels._fixed import (
     alignment_system,
@@ -19,10 +23,6 @@ from tessella.multiple_kernels._fixed import (
     weights_of_errors,
     weights_of_scores,
 )
-
-from tessella import KernelDictionary, MultipleKernelSVC, MultipleKernelSVR
-from tessella.estimators._machines import Machines, class_pairs
-from tessella.multiple_kernels import Gaussian, Polynomial, _fixed, _performance
 from tessella.multiple_kernels._performance import N_FOLDS, accuracies, folds, squared_errors
 from tessella.svm import DualProblem
 

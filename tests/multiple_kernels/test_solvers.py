@@ -5,14 +5,14 @@ import pytest
 from reference.programs import multiple_kernel_value
 from reference.svm import assert_feasible, primal_value
 from reference.weights import TASKS, block_matrices, machines_of, problem_of, rows_of
+
+from tessella.multiple_kernels import KernelDictionary, _learned
 from tessella.multiple_kernels._bound import BoundDictionary
 from tessella.multiple_kernels._fixed import given
 from tessella.multiple_kernels._learned import learned
 from tessella.multiple_kernels._line import KernelLine
 from tessella.multiple_kernels._problem import WeightsProblem
 from tessella.multiple_kernels._simple import simple
-
-from tessella.multiple_kernels import KernelDictionary, _learned
 from tessella.solvers import SolverStatus
 
 # ---- what a problem says

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from tessella.multiple_kernels._bound import BoundDictionary
-from tessella.multiple_kernels._problem import WeightsProblem
 
 from tessella.estimators._machines import Machines, class_pairs
 from tessella.multiple_kernels import KernelDictionary
+from tessella.multiple_kernels._bound import BoundDictionary
+from tessella.multiple_kernels._problem import WeightsProblem
 from tessella.svm import DualProblem
 
 TASKS = ("classification", "regression", "three classes")

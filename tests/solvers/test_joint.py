@@ -7,12 +7,12 @@ import pytest
 from reference.programs import kernel_learning
 from solvers.conftest import make_problem
 from solvers.test_frank_wolfe import assert_certified
-from tessella.solvers._interior_point import InteriorPoint, _NewtonSystem
-from tessella.solvers._joint_problems import WholeProblem
 
 from tessella.kernels import PolynomialKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SolverStatus, frank_wolfe, joint
+from tessella.solvers._interior_point import InteriorPoint, _NewtonSystem
+from tessella.solvers._joint_problems import WholeProblem
 from tessella.solvers.joint import _start
 from tessella.svm import DualProblem, Halves
 

@@ -7,11 +7,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 from reference.programs import kernel_learning
-from tessella.solvers._joint_problems import RestrictedProblem
 
 from tessella.kernels import PolynomialKernels, StackedKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SOLVERS, SolverStatus, working_set
+from tessella.solvers._joint_problems import RestrictedProblem
 from tessella.svm import DualProblem, best_intercept
 
 LARGE = 240

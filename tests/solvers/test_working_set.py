@@ -8,11 +8,11 @@ import pytest
 from reference.programs import kernel_learning
 from solvers.conftest import make_problem
 from solvers.test_frank_wolfe import assert_certified
-from tessella.solvers._joint_problems import RestrictedProblem, WholeProblem
 
 from tessella.kernels import PolynomialKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SolverStatus, choose_solver, frank_wolfe, joint, working_set
+from tessella.solvers._joint_problems import RestrictedProblem, WholeProblem
 from tessella.svm import DualProblem, solve_dual
 
 # The function of the same name hides the module from an import.

@@ -237,7 +237,8 @@ class KernelSet(ABC):
     ``a.on_features([0, 2])`` is the set on some columns of the data.
     """
 
-    #: Name under which model files record the family; None when it cannot be written as data.
+    #: Name under which model files record the family; None when it cannot be written as data. Model
+    #: files store kernel sets that :func:`tessella.persistence.register_kernel_set` was called for.
     family: ClassVar[str | None] = None
 
     @property
