@@ -82,6 +82,8 @@ class ArchiveFormat:
         Name of the format in the manifest.
     version : int
         Version of the format that is written, and the newest version that can be read.
+    oldest : int
+        Oldest version of the format that can be read.
     noun : str
         Name of such a file in messages.
     error : type of ArchiveError
@@ -92,6 +94,7 @@ class ArchiveFormat:
 
     name: str
     version: int
+    oldest: int
     noun: str
     error: type[ArchiveError]
     others: Mapping[str, str] = field(default_factory=dict)
@@ -182,6 +185,12 @@ class ArchiveFormat:
             raise ArchiveError(
                 f"written by Tessella {manifest.get('tessella_version')}, format {version}; this "
                 f"version reads up to {self.version}: upgrade Tessella."
+            )
+        if version < self.oldest:
+            raise ArchiveError(
+                f"written by Tessella {manifest.get('tessella_version')}, format {version}; this "
+                f"version reads formats from {self.oldest} on: use the {self.noun} with that "
+                "version, or fit again."
             )
         return manifest  # type: ignore[no-any-return]
 

@@ -4,8 +4,9 @@ A model file is an archive of arrays and JSON (:mod:`tessella._archive`). Its ma
 class, the parameters and the fitted attributes of the estimator, and metadata of the caller.
 
 A model file contains no code, and reading it does not execute any. The classes that it can contain
-are listed in the tables below, and saving a value of any other type raises an error. JSON stores
-a float64 with all its digits, so a loaded model makes exactly the same predictions.
+are listed in the tables below, together with the kernel sets that were registered with
+:func:`register_kernel_set`; saving a value of any other type raises an error. JSON stores a float64
+with all its digits, so a loaded model makes exactly the same predictions.
 """
 
 from __future__ import annotations
@@ -13,19 +14,28 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from tessella._archive import ArchiveError, ArchiveFormat, Arrays, ArrayStore, storable
+from tessella.cones import Blocks
 from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 from tessella.features import KernelFeatures
 from tessella.kernels import (
+    FittedDictionary,
+    FunctionKernel,
+    Gaussian,
+    KernelDictionary,
     KernelSet,
+    KernelsOnFeatures,
+    KernelSum,
     LearnedKernel,
+    Polynomial,
     PolynomialKernels,
     TessellatedKernels,
     UnitBox,
@@ -33,28 +43,50 @@ from tessella.kernels import (
 from tessella.solvers import IterationRecord
 from tessella.tabular import TabularEncoder
 
-__all__ = ["SKOPS_TRUSTED", "ModelFileError", "load", "read_info", "save"]
+__all__ = ["SKOPS_TRUSTED", "ModelFileError", "load", "read_info", "register_kernel_set", "save"]
 
-_ESTIMATORS: dict[str, type[Any]] = {c.__name__: c for c in (LearnedKernelSVC, LearnedKernelSVR)}
+_T = TypeVar("_T")
+_KernelSetClass = TypeVar("_KernelSetClass", bound=type[KernelSet])
+
+# Modules of the estimators by name. Those of multiple kernels are imported when they are needed,
+# because that takes time.
+_MODULES = {
+    "LearnedKernelSVC": LearnedKernelSVC.__module__,
+    "LearnedKernelSVR": LearnedKernelSVR.__module__,
+    "MultipleKernelSVC": "tessella.multiple_kernels._classifier",
+    "MultipleKernelSVR": "tessella.multiple_kernels._regressor",
+}
+_FAMILIES: tuple[type[KernelSet], ...] = (
+    TessellatedKernels,
+    PolynomialKernels,
+    KernelDictionary,
+    FittedDictionary,
+    KernelSum,
+    KernelsOnFeatures,
+)
 _CLASSES: dict[str, type[Any]] = {
     "kernel": LearnedKernel,
     "box": UnitBox,
-    "tessellated": TessellatedKernels,
-    "polynomial": PolynomialKernels,
+    "Gaussian": Gaussian,
+    "Polynomial": Polynomial,
+    **{str(cls.family): cls for cls in _FAMILIES},
 }
 _TAGS = {cls: tag for tag, cls in _CLASSES.items()}
-_OTHER_DATA = (IterationRecord, KernelFeatures, TabularEncoder)
+_OTHER_DATA = (Blocks, FunctionKernel, IterationRecord, KernelFeatures, TabularEncoder)
 
 #: Names of the classes of this library that a fitted model contains. Use them to load a model with
-#: skops: ``skops.io.load(file, trusted=SKOPS_TRUSTED)``. All other classes in a model are trusted
-#: by skops itself, and none of the classes executes code when it is loaded.
+#: skops: ``skops.io.load(file, trusted=SKOPS_TRUSTED)``. None of the classes executes code when it
+#: is loaded, and skops itself trusts all other classes of a model. The functions in a
+#: :class:`~tessella.KernelDictionary` and kernel sets of other authors are not in the list.
 SKOPS_TRUSTED: list[str] = [
-    f"{cls.__module__}.{cls.__qualname__}"
-    for cls in (*_ESTIMATORS.values(), *_CLASSES.values(), *_OTHER_DATA)
+    *(f"{module}.{name}" for name, module in _MODULES.items()),
+    *(f"{cls.__module__}.{cls.__qualname__}" for cls in (*_CLASSES.values(), *_OTHER_DATA)),
 ]
 _NEEDED = ("kernel_", "support_vectors_", "dual_coef_", "intercept_", "n_features_in_")
 
 _TAG = "$type"  # marks values that JSON cannot represent directly
+# Tags that do not stand for a class of the table above.
+_RESERVED = ("array", "blocks", "dict", "float", "history", "text", "tuple")
 _NOT_OF_THE_MODEL = ("_predictor_cache", "_skl_callbacks")  # rebuilt when needed; for fits alone
 
 
@@ -64,7 +96,8 @@ class ModelFileError(ArchiveError):
 
 _FORMAT = ArchiveFormat(
     name="tessella-model",
-    version=1,
+    version=2,  # 2: the parameter of a kernel may be weights or blocks, not only a matrix
+    oldest=2,
     noun="model file",
     error=ModelFileError,
     others={
@@ -85,7 +118,7 @@ def save(
 
     Parameters
     ----------
-    model : LearnedKernelSVC or LearnedKernelSVR
+    model : LearnedKernelSVC, LearnedKernelSVR, MultipleKernelSVC or MultipleKernelSVR
         Fitted estimator to save.
     path : path-like
         Path of the file. By convention, its suffix is ``.tsl``.
@@ -96,10 +129,15 @@ def save(
     Raises
     ------
     ModelFileError
-        If the model contains something that is not plain data. Use pickle or joblib for such a
-        model.
+        If the model contains something that is not plain data, such as a function in a
+        :class:`~tessella.KernelDictionary` or a kernel set that is not registered. Use pickle or
+        joblib for such a model.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
+
+    See Also
+    --------
+    register_kernel_set : Make model files store a kernel set of your own.
     """
     _FORMAT.write(path, *_content(model, {} if metadata is None else metadata))
 
@@ -114,13 +152,14 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    LearnedKernelSVC or LearnedKernelSVR
+    LearnedKernelSVC, LearnedKernelSVR, MultipleKernelSVC or MultipleKernelSVR
         Fitted estimator. Its predictions are exactly those of the estimator that was saved.
 
     Raises
     ------
     ModelFileError
-        If the file is not a model file, is damaged, or was written by a newer version.
+        If the file is not a model file, is damaged, was written in a format that this version does
+        not read, or contains a kernel set that is not registered.
     """
     with _FORMAT.reading(path) as (manifest, arrays):
         return _build(manifest, arrays)
@@ -138,14 +177,16 @@ def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     -------
     dict
         Contents of the manifest with plain values. Its keys include ``tessella_version``,
-        ``estimator``, ``params``, ``kernel_set`` (family and parameters), ``fitted`` (scalar
-        attributes), ``classes`` and ``feature_names`` (lists or None) and ``metadata``.
+        ``estimator``, ``params``, ``kernel_set`` (``family`` and ``params`` of the kernel set on
+        the scale of the training data), ``fitted`` (scalar attributes), ``classes`` and
+        ``feature_names`` (lists or None) and ``metadata``.
 
     Raises
     ------
     ModelFileError
-        If the file is not a model file, is damaged, or was written by a newer version. The
-        checksums are verified as in :func:`load`.
+        If the file is not a model file, is damaged, was written in a format that this version does
+        not read, or contains a kernel set that is not registered. The checksums are verified as
+        in :func:`load`.
     """
     with _FORMAT.reading(path) as (manifest, arrays):
         fitted = _decode_named(manifest["fitted"], arrays)
@@ -155,20 +196,103 @@ def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
         return {
             **manifest,
             "params": _decode_named(manifest["params"], arrays),
-            "kernel_set": {"family": kernels.family, "params": kernels.get_params()},
+            "kernel_set": {"family": kernels.family, "params": kernels.get_params(deep=False)},
             "fitted": {k: v for k, v in fitted.items() if isinstance(v, int | float | str)},
             "classes": classes,
             "feature_names": names,
         }
 
 
+def register_kernel_set(cls: _KernelSetClass) -> _KernelSetClass:
+    """Let model files store a kernel set of your own. It can be used as a class decorator.
+
+    A kernel set is stored by its `family` and the values of its fields, which have to be plain
+    data: numbers, text, arrays, lists, tuples, dicts or other registered kernel sets. To load the
+    model, the class has to be registered again, usually by importing the module that defines it.
+
+    Parameters
+    ----------
+    cls : type
+        A subclass of :class:`~tessella.kernels.KernelSet`. It has to be a dataclass and to define
+        `family`, a name that no other kernel set uses. The class that its ``resolve`` returns has
+        to be registered as well, if it is another one.
+
+    Returns
+    -------
+    type
+        The class itself.
+
+    Raises
+    ------
+    TypeError
+        If the class is not a dataclass that is derived from ``KernelSet``.
+    ValueError
+        If the class has no `family` of its own, or one that is in use.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import tessella
+    >>> from sklearn.datasets import make_moons
+    >>> from tessella.persistence import register_kernel_set
+    >>> @register_kernel_set
+    ... @dataclass
+    ... class Quadratics(tessella.PolynomialKernels):
+    ...     degree: int = 2
+    ...     family = "quadratics"
+    >>> X, y = make_moons(60, noise=0.2, random_state=0)
+    >>> model = tessella.LearnedKernelSVC(kernels=Quadratics()).fit(X, y)
+    >>> with TemporaryDirectory() as folder:
+    ...     tessella.save(model, Path(folder) / "model.tsl")
+    ...     tessella.load(Path(folder) / "model.tsl").kernels
+    Quadratics(degree=2)
+    """
+    given: Any = cls
+    if not isinstance(given, type) or not issubclass(given, KernelSet):
+        raise TypeError(f"{cls!r} must be a subclass of tessella.kernels.KernelSet.")
+    has_fields = is_dataclass(cls)
+    if not has_fields:
+        raise TypeError(
+            f"{cls.__name__} must be a dataclass, because model files store the values of its "
+            "fields. Put @dataclass below @register_kernel_set."
+        )
+    family = vars(cls).get("family")
+    if not isinstance(family, str) or not family:
+        raise ValueError(
+            f"{cls.__name__} must define family, the name under which model files store it, as a "
+            "class attribute of its own."
+        )
+    holder = _CLASSES.get(family)
+    same = holder is not None and _full_name(holder) == _full_name(cls)  # its module was reloaded
+    if family in _RESERVED or not (holder is None or same):
+        user = "the format itself" if holder is None else _full_name(holder)
+        raise ValueError(
+            f"family={family!r} of {cls.__name__} is in use by {user}; choose another name."
+        )
+    _CLASSES[family] = cls
+    _TAGS[cls] = family
+    return cls
+
+
+def _full_name(cls: type[Any]) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _estimator_class(name: Any) -> type[Any]:
+    """Return the class of an estimator by its name."""
+    module = _lookup(_MODULES, name, "estimator")
+    return getattr(import_module(module), name)  # type: ignore[no-any-return]
+
+
 def _content(model: Any, metadata: dict[str, Any]) -> tuple[dict[str, Any], ArrayStore]:
     """Return the manifest and the arrays of a model, before anything is written."""
     name = type(model).__name__
-    if type(model) is not _ESTIMATORS.get(name):
+    if _full_name(type(model)) != f"{_MODULES.get(name)}.{name}":
         raise ModelFileError(
-            f"A {name} cannot be stored in a model file, only {' and '.join(_ESTIMATORS)} can; "
-            "use pickle or joblib."
+            f"A {name} cannot be stored in a model file, only {', '.join(_MODULES)} can; use "
+            "pickle or joblib."
         )
     check_is_fitted(model, _NEEDED)
     params = model.get_params(deep=False)
@@ -226,19 +350,20 @@ class _Encoder:
 
     def _container(self, value: Any, where: str) -> Any:
         if type(value) in _TAGS:
-            parts = {f.name: getattr(value, f.name) for f in fields(value)}
+            parts = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
             return {_TAG: _TAGS[type(value)], "params": self.named(parts, f"{where}.")}
         if type(value) is tuple and value and all(type(v) is IterationRecord for v in value):
             columns = {f.name: [getattr(v, f.name) for v in value] for f in fields(value[0])}
             return {_TAG: "history", "columns": self.named(columns, f"{where}.")}
+        if type(value) is Blocks:
+            return {_TAG: "blocks", "items": self.encode(list(value), where)}
         if type(value) in (list, tuple):
             items = [self.encode(item, f"{where}.{k}") for k, item in enumerate(value)]
             return items if type(value) is list else {_TAG: "tuple", "items": items}
         if type(value) is dict:
             pairs = [[key, item] for key, item in value.items()]
             return {_TAG: "dict", "items": self.encode(pairs, where)}
-        code = " defined by Python code" if isinstance(value, KernelSet) else ""
-        raise _not_data(where, f"an object of class {type(value).__name__}{code}")
+        raise _not_data(where, _description(value))
 
     def _array(self, array: NDArray[Any], where: str) -> dict[str, Any]:
         if array.dtype.kind == "O":
@@ -255,6 +380,17 @@ def _encode_text(array: NDArray[Any], where: str) -> dict[str, Any]:
     if others:
         raise _not_data(where, f"an object array that contains {' and '.join(sorted(others))}")
     return {_TAG: "text", "shape": list(array.shape), "items": [str(item) for item in items]}
+
+
+def _description(value: Any) -> str:
+    """Describe a value that is not data."""
+    text = f"an object of class {type(value).__name__}"
+    if isinstance(value, KernelSet):
+        return f"{text} defined by Python code that is not registered by register_kernel_set"
+    if not callable(value):
+        return text
+    name = getattr(value, "__name__", None)
+    return f"{text} defined by Python code" if name is None else f"the function {name}"
 
 
 def _not_data(where: str, what: str) -> ModelFileError:
@@ -283,24 +419,27 @@ def _decode(value: Any, arrays: Arrays) -> Any:
         return np.array(value["items"], dtype=object).reshape(value["shape"])
     if kind == "tuple":
         return tuple(_decode(value["items"], arrays))
+    if kind == "blocks":
+        return Blocks(_decode(value["items"], arrays))
     if kind == "dict":
         return dict(_decode(value["items"], arrays))
     if kind == "history":
         columns = _decode_named(value["columns"], arrays)
         rows = zip(*columns.values(), strict=True)
         return tuple(IterationRecord(**dict(zip(columns, row, strict=True))) for row in rows)
-    cls = _lookup(_CLASSES, kind, "kernel family or type")
+    hint = ", or not registered: import the module that calls register_kernel_set for it"
+    cls = _lookup(_CLASSES, kind, "kernel family or type", hint)
     return cls(**_decode_named(value["params"], arrays))
 
 
-def _lookup(table: dict[Any, type[Any]], name: Any, what: str) -> type[Any]:
+def _lookup(table: dict[str, _T], name: Any, what: str, hint: str = "") -> _T:
     if name not in table:
-        raise ModelFileError(f"the {what} {name!r} is unknown to this version.")
+        raise ModelFileError(f"the {what} {name!r} is unknown to this version{hint}.")
     return table[name]
 
 
 def _build(manifest: dict[str, Any], arrays: Arrays) -> Any:
-    cls = _lookup(_ESTIMATORS, manifest["estimator"], "estimator")
+    cls = _estimator_class(manifest["estimator"])
     params = _decode_named(manifest["params"], arrays)
     model = cls(**params)
     for name, value in _decode_named(manifest["fitted"], arrays).items():
@@ -321,10 +460,11 @@ def _check_fitted_parts(model: Any) -> None:
     found, n_features = kernel_list(model.kernel_), model.n_features_in_
     n_machines, count = model.dual_coef_.shape
     if (
-        not all(_fits(kernel, n_features) for kernel in found)
+        model._sample_rows.shape[1:] != (n_features,)
+        or not all(_fits(kernel, model._sample_rows) for kernel in found)
         or len(found) not in (1, n_machines)
         or model.support_vectors_.shape != (count, n_features)
-        or model._sample_rows.shape[1:] != (n_features,)
+        or model._training_range.shape != (2, n_features)
         or model.intercept_.shape != (n_machines,)
     ):
         raise ModelFileError("the arrays of the model do not fit together.")
@@ -338,6 +478,12 @@ def _check_fitted_parts(model: Any) -> None:
         raise ModelFileError("a regressor must have one machine.")
 
 
-def _fits(kernel: LearnedKernel, n_features: int) -> bool:
-    side = kernel.kernels.count_params(len(kernel.box.kept))
-    return kernel.P.shape == (side, side) and kernel.box.n_features_in == n_features
+def _fits(kernel: LearnedKernel, rows: NDArray[np.float64]) -> bool:
+    """Return whether the parameter is one of the kernel set, and the kernel has values."""
+    cone = kernel.kernels.cone(len(kernel.box.kept))
+    if not cone.contains(kernel.parameter):
+        return False
+    try:
+        return bool(np.isfinite(kernel.diag(rows[:1])).all())
+    except (IndexError, ValueError):  # a part of the kernel set has another number of features
+        return False

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import tessella
+from tessella.kernels import Gaussian, Polynomial
 from tessella.persistence import read_info
 from tessella.progress import ProgressDisplay
 
@@ -299,6 +300,56 @@ def test_info_of_a_model_from_python(run, people, tmp_path):
     assert description["parameters"]["class_weight"] == {"0": 2.0}
     assert description["gap"] is None
     assert run("info model.tsl").exit_code == 0
+
+
+def test_info_of_weights_and_sums(run, people, tmp_path):
+    X, y = people[FEATURES], people["group"]
+    few = [Gaussian(1.0), Polynomial(2, features=(0, 1))]
+    model = tessella.MultipleKernelSVC(kernels=few).fit(X, y)
+    model.save(tmp_path / "weights.tsl")
+    description = json.loads(run("info weights.tsl --json").stdout)
+    assert description["kernel_family"] == "dictionary"
+    assert description["kernel_parameters"] == {"n_kernels": 2}
+    assert description["side_of_P"] is None
+    assert description["shares_of_parts"] is None
+    weights = dict(description["kernel_weights"])
+    assert weights["Gaussian(bandwidth=1.0)"] == model.weights_[0]
+    assert sum(weights.values()) == pytest.approx(1.0)
+    text = run("info weights.tsl").stdout
+    assert "kernel weights" in text
+    assert "side of P" not in text
+    kernels = tessella.TessellatedKernels() + tessella.KernelDictionary(few)
+    kernels += tessella.PolynomialKernels(1).on_features([2])
+    model = tessella.LearnedKernelSVC(kernels=kernels).fit(X, y)
+    model.save(tmp_path / "sum.tsl")
+    description = json.loads(run("info sum.tsl --json").stdout)
+    parts = description["parameters"]["kernels"]["parts"]
+    assert [part["family"] for part in parts] == ["tessellated", "dictionary", "on features"]
+    assert parts[1]["kernels"][1] == {
+        "kernel": "Polynomial",
+        "degree": 2,
+        "offset": 1.0,
+        "features": [0, 1],
+    }
+    assert description["side_of_P"] == [8, 2]
+    assert len(description["rank_of_P"]) == 2
+    shares = dict(description["shares_of_parts"])
+    assert shares["KernelDictionary of 2 kernels"] == pytest.approx(model.parameter_[1].sum())
+    assert "PolynomialKernels(degree=1) of weight" in shares
+    text = run("info sum.tsl").stdout
+    for word in ("shares of parts", "kernel weights", "8, 2"):
+        assert word in text
+
+
+def test_prediction_with_a_weighted_sum(run, people, tmp_path):
+    model = tessella.MultipleKernelSVC(kernels=[Gaussian(1.0), Polynomial(2)])
+    model.fit(people[FEATURES], people["group"]).save(
+        tmp_path / "model.tsl", metadata={"target": "group"}
+    )
+    people[FEATURES].to_csv(tmp_path / "new.csv", index=False)
+    assert run("predict model.tsl new.csv -o out.csv").exit_code == 0
+    predicted = pd.read_csv(tmp_path / "out.csv")
+    assert (predicted.iloc[:, 0] == model.predict(people[FEATURES])).all()
 
 
 def test_names_in_brackets_are_not_colours(run, people, tmp_path):

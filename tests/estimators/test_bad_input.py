@@ -151,7 +151,7 @@ def test_weights(case):
         ({"kernels": "rbf"}, r"kernels='rbf' is unknown"),
         ({"degree": -1}, r"degree=-1 must be"),
         ({"delta": 0.0}, r"delta=0.0 must be"),
-        ({"n_jobs": 0}, r"n_jobs=0 has no meaning"),
+        ({"n_jobs": 0}, r"n_jobs=0 is not allowed"),
     ],
 )
 def test_bad_parameters(case, params, message):

@@ -56,8 +56,8 @@ def test_tasks_follow_the_gap(circles):
     assert events.index(("end", "gap 1e-01")) == 3 + 2 * before
 
 
-def test_callbacks_see_fitted_models(case):
-    model, X, y = case
+def test_callbacks_see_fitted_models(every_case):
+    model, X, y = every_case
     recorder = Recorder()
     model = clone(model).set_callbacks(recorder).fit(X, y)
     gaps = [fitted.gap_ for fitted, _ in recorder.fitted]
@@ -65,8 +65,8 @@ def test_callbacks_see_fitted_models(case):
     assert recorder.fitted[-1][1] == pytest.approx(model.score(X, y), abs=0.02)
 
 
-def test_a_callback_can_stop_the_fit(case):
-    model, X, y = case
+def test_a_callback_can_stop_the_fit(every_case):
+    model, X, y = every_case
     model = clone(model).set_params(tol=1e-12).set_callbacks(Recorder(stop_at=2))
     with pytest.warns(ConvergenceWarning, match="stopped by a callback"):
         model.fit(X, y)

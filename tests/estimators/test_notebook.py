@@ -10,22 +10,27 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from estimators.conftest import FEW, sum_of_sets
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import tessella.inspection._summary as summary
 from tessella import (
+    IntegralKernels,
+    KernelDictionary,
     KernelPathCV,
     LearnedKernelSVC,
     LearnedKernelSVR,
     MultipleKernelSVC,
     MultipleKernelSVR,
+    PolynomialKernels,
     make_tabular_pipeline,
 )
-from tessella.multiple_kernels import Gaussian, OnFeatures, Polynomial
+from tessella.kernels import FunctionKernel, Gaussian, Polynomial, kernel_name
 
 HAS_HOOK = hasattr(BaseEstimator, "_get_fitted_attr_html")  # scikit-learn 1.9
 CLASS = 'class="tessella-summary"'
@@ -166,15 +171,35 @@ def test_relevance_that_takes_long_is_not_computed_to_show_a_model(case, monkeyp
     assert shown(model).rows["x0"] == f"{first:.3f}"
 
 
+def cosines(z, rows):
+    return np.cos(z @ rows.T)[:, :, None]
+
+
+@pytest.mark.parametrize("weighting", ["learned", "average"])
+def test_time_of_relevance_is_estimated_for_weights_and_sums(circles, weighting):
+    X, y = circles
+    few, many = (
+        MultipleKernelSVC(kernels=kernels, weighting=weighting).fit(X, y)
+        for kernels in ([Gaussian(1.0)], "standard")
+    )
+    assert 0 < summary.relevance_seconds(few) < 0.1
+    used = np.count_nonzero(many.weights_)
+    assert (summary.relevance_seconds(many) > 10 * summary.relevance_seconds(few)) == (used > 20)
+    both = LearnedKernelSVC(kernels=sum_of_sets()).fit(X, y)
+    assert 0 < summary.relevance_seconds(both) < 0.2
+
+
 def test_kernels_of_unknown_cost_are_taken_to_be_slow(circles):
     model = LearnedKernelSVC().fit(*circles)
     assert summary.relevance_seconds(model) < 0.1
 
-    class Own:
-        """A kernel set of the user's."""
-
-    object.__setattr__(model.kernel_, "kernels", Own())
-    assert summary.relevance_seconds(model) == np.inf
+    for kernels in (
+        IntegralKernels(cosines, lower=[-1.0] * 2, upper=[1.0] * 2, nodes=8),
+        KernelDictionary([laplacian_kernel]),
+        PolynomialKernels() + KernelDictionary([laplacian_kernel]),
+    ):
+        model = LearnedKernelSVC(kernels=kernels, tol=0.1).fit(*circles)
+        assert summary.relevance_seconds(model) == np.inf
 
 
 def test_names_are_escaped_and_long_ones_keep_both_ends(circles):
@@ -223,12 +248,56 @@ def test_weights_by_a_rule_are_not_said_to_be_certified(waves):
 
 
 def test_names_of_other_kernels():
-    kernel = OnFeatures(sklearn.metrics.pairwise.laplacian_kernel, (0, 1, 2, 4, 3))
-    assert summary.kernel_name(kernel, list("abcde")) == (
-        "OnFeatures(function=laplacian_kernel) of a, b, c and 2 more"
+    kernel = FunctionKernel(laplacian_kernel, (0, 1, 2, 4, 3))
+    assert kernel_name(kernel, list("abcde")) == (
+        "FunctionKernel(function=laplacian_kernel) of a, b, c and 2 more"
     )
-    assert summary.kernel_name(Polynomial(3, 0.5), []) == "Polynomial(degree=3, offset=0.5)"
-    assert summary.kernel_name("something else", []) == "'something else'"
+    assert kernel_name(Polynomial(3, 0.5), []) == "Polynomial(degree=3, offset=0.5)"
+    assert kernel_name("something else", []) == "'something else'"
+
+
+@pytest.mark.parametrize("estimator", [LearnedKernelSVC, MultipleKernelSVC])
+def test_a_dictionary_shows_weights_and_relevance_in_every_estimator(circles, estimator):
+    model = estimator(kernels=KernelDictionary(FEW)).fit(*circles)
+    tables = shown(model)
+    used = np.count_nonzero(model.parameter_)
+    assert f"Kernel weights: {used} of 3 are not zero" in tables.text
+    assert tables.rows["Gaussian(bandwidth=2.0)"] == f"{model.parameter_[1]:.3f}"
+    assert tables.rows["x0"] == f"{model.feature_relevance_[0]:.3f}"
+    assert "side of P" not in tables.rows
+
+
+def test_a_sum_shows_its_parts_with_their_shares(circles):
+    X, y = circles
+    frame = pd.DataFrame(X, columns=["left", "right"]).assign(flat=1.0)
+    kernels = sum_of_sets() + PolynomialKernels(2).on_features([1])
+    model = LearnedKernelSVC(kernels=kernels).fit(frame, y)
+    matrix, weights, other = model.parameter_
+    tables = shown(model)
+    assert "Parts of the kernel: share of the trace" in tables.text
+    # The constant column is in no part that does not name features.
+    shares = {
+        "TessellatedKernels() of left, right": np.trace(matrix) / len(matrix),
+        "KernelDictionary of 3 kernels of left, right": weights.sum(),
+        "PolynomialKernels() of right": np.trace(other) / len(other),
+    }
+    assert sum(shares.values()) == pytest.approx(1.0)
+    for name, share in shares.items():
+        assert tables.rows[name] == f"{share:.3f}"
+    assert tables.rows["Gaussian(bandwidth=0.5) of left, right"] == f"{weights[0]:.3f}"
+    assert tables.rows["side of P"] == "6, 3"
+    ranks = [np.linalg.matrix_rank(P, hermitian=True) for P in (matrix, other)]
+    assert tables.rows["rank of P"] == f"{ranks[0]}, {ranks[1]}"
+
+
+def test_weights_of_pairs_of_classes_are_shown_by_their_means():
+    model = MultipleKernelSVC(kernels=FEW, multi_class="separate")
+    tables = shown(model.fit(*load_iris(return_X_y=True)))
+    assert "Kernel weights: means over 3 pairs of classes" in tables.text
+    mean = np.mean([weights[0] for weights in model.weights_])
+    assert tables.rows["Gaussian(bandwidth=0.5)"] == f"{mean:.3f}"
+    assert tables.rows["learned kernels"] == "3, one for each pair of classes"
+    assert len(model.dictionary_) == 3
 
 
 # ------------------------------------------------------------------------------- searches

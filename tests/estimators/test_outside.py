@@ -11,7 +11,15 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from tessella import ExtrapolationWarning, LearnedKernelSVR, TessellatedKernels
+from tessella import (
+    ExtrapolationWarning,
+    KernelDictionary,
+    LearnedKernelSVR,
+    MultipleKernelSVR,
+    PolynomialKernels,
+    TessellatedKernels,
+)
+from tessella.kernels import Gaussian
 
 # Three features with ranges [0, 1], [10, 30] and one that is constant.
 TRAINING = np.column_stack([np.linspace(0, 1, 30), 10 + 20 * np.linspace(0, 1, 30)[::-1] ** 2])
@@ -40,8 +48,18 @@ def test_counts():
     assert counted.feature_names == ("x0", "x1", "x2")
 
 
-def test_training_rows_are_inside(case):
-    model, X, y = case
+@pytest.mark.parametrize("standardise", [True, False])
+@pytest.mark.parametrize("make", [LearnedKernelSVR, MultipleKernelSVR])
+def test_counts_are_those_of_the_data_whatever_the_kernels_see(make, standardise):
+    few = KernelDictionary([Gaussian(1.0), Gaussian(9.0, features=1)], standardise=standardise)
+    counted = make(kernels=few).fit(TRAINING, TARGET).count_outside(ROWS)
+    assert (counted.n_rows, counted.n_outside, counted.n_beyond) == (5, 3, 0)
+    assert counted.per_feature.tolist() == [2, 2, 0]
+    np.testing.assert_allclose(counted.furthest, [0.25, 1.0, 0.0])
+
+
+def test_training_rows_are_inside(every_case):
+    model, X, y = every_case
     counted = clone(model).fit(X, y).count_outside(X)
     assert counted.n_outside == 0
     assert str(counted) == f"All {len(X)} rows lie within the range of the training data."
@@ -70,6 +88,11 @@ def test_message_names_rows_features_and_rule():
         (TessellatedKernels(1, 0.5, out_of_box="error"), "refuses points"),
         (TessellatedKernels(1, 2.0), "None of them is beyond 2 times that range"),
         ("polynomial", "There the kernel is given by the same formula"),
+        (KernelDictionary([Gaussian(1.0)]), "There the kernel is given by the same formula"),
+        (
+            PolynomialKernels(1) + TessellatedKernels(1, 0.5, out_of_box="clip"),
+            r"beyond 0.5 times that range, where .* stays constant",
+        ),
     ],
     ids=str,
 )

@@ -6,16 +6,24 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from estimators.conftest import raw_scores
+from estimators.conftest import FEW, blocks_of, raw_scores, sum_of_sets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from tessella import LearnedKernelSVC, LearnedKernelSVR
+from tessella import (
+    LearnedKernelSVC,
+    LearnedKernelSVR,
+    MultipleKernelSVC,
+    MultipleKernelSVR,
+)
 
 few = settings(max_examples=12, deadline=None, derandomize=True)
 seeds = st.integers(0, 10_000)
 tasks = st.sampled_from(["classification", "regression"])
+every_task = st.sampled_from(
+    ["classification", "regression", "weights", "weights regression", "sum"]
+)
 
 # Fits that are solved this far agree to about the square root of it, and in fact far better.
 TIGHT = 1e-8
@@ -28,9 +36,20 @@ def problem(task, seed, rows=None, features=None):
     features = int(rng.integers(1, 5)) if features is None else features
     X = rng.standard_normal((rows, features))
     target = np.sin(2 * X[:, 0]) + X[:, 0] * X[:, -1] + 0.3 * rng.standard_normal(rows)
-    if task == "classification":
-        return LearnedKernelSVC(C=1.0, tol=TIGHT), X, (target > np.median(target)).astype(int)
-    return LearnedKernelSVR(C=1.0, tol=TIGHT), X, target
+    model = {
+        "classification": LearnedKernelSVC(C=1.0),
+        "regression": LearnedKernelSVR(C=1.0),
+        "weights": MultipleKernelSVC(kernels=FEW),
+        "weights regression": MultipleKernelSVR(kernels="standard"),
+        "sum": LearnedKernelSVC(C=1.0, kernels=sum_of_sets()),
+    }[task]
+    y = target if "regression" in task else (target > np.median(target)).astype(int)
+    return clone(model).set_params(tol=TIGHT), X, y
+
+
+def assert_same_parameter(a, b):
+    for x, y in zip(blocks_of(a.parameter_), blocks_of(b.parameter_), strict=True):
+        np.testing.assert_array_equal(x, y)
 
 
 def fitted_scores(model, X, y, at=None, **fit_params):
@@ -113,7 +132,7 @@ def test_any_container_of_the_same_numbers(task, seed, data):
 
 
 @few
-@given(task=tasks, seed=seeds)
+@given(task=every_task, seed=seeds)
 def test_truth_values_are_numbers(task, seed):
     model, X, y = problem(task, seed, features=3)
     truth = X > 0
@@ -156,7 +175,7 @@ def test_any_two_labels(seed, labels):
 
 
 @few
-@given(task=tasks, seed=seeds)
+@given(task=every_task, seed=seeds)
 def test_weights_are_copies_to_the_last_bit(task, seed):
     model, X, y = problem(task, seed)
     weight = np.random.default_rng(seed).integers(0, 4, len(X))
@@ -164,14 +183,14 @@ def test_weights_are_copies_to_the_last_bit(task, seed):
     many = np.random.default_rng(seed + 1).permutation(np.repeat(np.arange(len(X)), weight))
     weighted = clone(model).fit(X, y, sample_weight=weight)
     copied = clone(model).fit(X[many], y[many])
-    np.testing.assert_array_equal(weighted.P_, copied.P_)
+    assert_same_parameter(weighted, copied)
     assert weighted.objective_ == copied.objective_
     np.testing.assert_allclose(raw_scores(weighted, X), raw_scores(copied, X), rtol=1e-11)
     np.testing.assert_array_equal(weighted._sample_rows, copied._sample_rows)
 
 
 @few
-@given(task=tasks, seed=seeds, factor=st.sampled_from([0.125, 4.0]))
+@given(task=every_task, seed=seeds, factor=st.sampled_from([0.125, 4.0]))
 def test_weights_multiply_c(task, seed, factor):
     model, X, y = problem(task, seed)
     weight = np.random.default_rng(seed).random(len(X)) + 0.1
@@ -184,12 +203,12 @@ def test_weights_multiply_c(task, seed, factor):
 
 
 @few
-@given(task=tasks, seed=seeds)
+@given(task=every_task, seed=seeds)
 def test_order_of_rows(task, seed):
     model, X, y = problem(task, seed)
     order = np.random.default_rng(seed).permutation(len(X))
     first, second = clone(model).fit(X, y), clone(model).fit(X[order], y[order])
-    np.testing.assert_array_equal(first.P_, second.P_)
+    assert_same_parameter(first, second)
     assert set(order[second.support_]) == set(first.support_)
     # Only the order of the sum over support vectors differs.
     assert_same_function(raw_scores(second, X), raw_scores(first, X), 1e-12)
@@ -246,14 +265,14 @@ def test_names_of_the_classes_exchanged(seed):
 
 
 @few
-@given(task=tasks, seed=seeds)
+@given(task=every_task, seed=seeds)
 def test_same_bits_again(task, seed):
     model, X, y = problem(task, seed)
     one, two, threads = (
         clone(model).set_params(n_jobs=n_jobs).fit(X, y) for n_jobs in (None, None, 1)
     )
     for other in (two, threads):
-        np.testing.assert_array_equal(other.P_, one.P_)
+        assert_same_parameter(other, one)
         np.testing.assert_array_equal(raw_scores(other, X), raw_scores(one, X))
 
 
@@ -263,5 +282,5 @@ def test_number_of_threads_on_data_large_enough_to_use_them(task):
     model.set_params(tol=1e-4)
     one, two, again = (clone(model).set_params(n_jobs=n).fit(X, y) for n in (1, 2, 2))
     for other in (two, again):  # each entry is summed by one thread, in one order
-        np.testing.assert_array_equal(other.P_, one.P_)
+        assert_same_parameter(other, one)
         np.testing.assert_array_equal(raw_scores(other, X), raw_scores(one, X))

@@ -86,13 +86,13 @@ def test_they_are_the_functions_on_the_rows_kept(learned):
 # ---- when they are computed
 
 
-def test_nothing_is_computed_before_it_is_read(case, monkeypatch):
+def test_nothing_is_computed_before_it_is_read(every_case, monkeypatch):
     def forbidden(model):
         raise AssertionError("too early")
 
     monkeypatch.setattr("tessella.estimators._relevance.feature_relevance", forbidden)
     monkeypatch.setattr("tessella.estimators._relevance.interaction_relevance", forbidden)
-    model, X, y = case
+    model, X, y = every_case
     model = clone(model).fit(X, y)
     model.predict(X)
     pickle.loads(pickle.dumps(model))
@@ -101,8 +101,8 @@ def test_nothing_is_computed_before_it_is_read(case, monkeypatch):
         _ = model.feature_relevance_
 
 
-def test_computed_once_and_again_after_another_fit(case):
-    model, X, y = case
+def test_computed_once_and_again_after_another_fit(every_case):
+    model, X, y = every_case
     model = clone(model).fit(X, y)
     first = model.feature_relevance_, model.interaction_relevance_
     assert model.feature_relevance_ is first[0]
@@ -112,8 +112,8 @@ def test_computed_once_and_again_after_another_fit(case):
     assert model.feature_relevance_ is not first[0]
 
 
-def test_not_fitted(case):
-    model = clone(case[0])
+def test_not_fitted(every_case):
+    model = clone(every_case[0])
     assert not hasattr(model, "feature_relevance_")
     for name in ("feature_relevance_", "interaction_relevance_"):
         with pytest.raises(NotFittedError):

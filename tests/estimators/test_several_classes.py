@@ -292,7 +292,7 @@ def test_parts_that_need_one_kernel_say_so(shared, separate, iris):
         ParameterDisplay.from_estimator(separate)
     with pytest.raises(ValueError, match="3 runs, one for each pair"):
         ConvergenceDisplay.from_estimator(separate)
-    with pytest.raises(ValueError, match="did not learn one kernel"):
+    with pytest.raises(ValueError, match="did not learn a single kernel"):
         KernelFeatures(LearnedKernelSVC(multi_class="separate")).fit(*iris)
     features = KernelFeatures(LearnedKernelSVC(), n_components=20).fit(*iris)
     assert isinstance(features.kernel_, LearnedKernel)

@@ -17,7 +17,15 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tessella import KernelFeatures, LearnedKernelSVC, LearnedKernelSVR, TessellatedKernels
+from tessella import (
+    KernelDictionary,
+    KernelFeatures,
+    LearnedKernelSVC,
+    LearnedKernelSVR,
+    MultipleKernelSVR,
+    TessellatedKernels,
+)
+from tessella.kernels import Gaussian, Polynomial
 
 METHODS = ["k-means", "leverage", "random"]
 
@@ -257,6 +265,26 @@ def test_several_classes():
     )
     assert model.fit(X, y).score(X, y) > 0.95
     assert np.trace(model[0].kernel_.P) == pytest.approx(len(model[0].kernel_.P))
+
+
+LEARNERS = {
+    "weights": MultipleKernelSVR(kernels=[Gaussian(0.5), Polynomial(2)]),
+    "dictionary": LearnedKernelSVR(kernels=KernelDictionary.standard()),
+    "sum": LearnedKernelSVR(kernels=TessellatedKernels() + KernelDictionary([Gaussian(0.5)])),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("landmarks", METHODS)
+def test_features_of_weights_and_sums(name, landmarks, data):
+    X, y = data
+    transformer = KernelFeatures(
+        clone(LEARNERS[name]), n_components=200, n_learn=120, landmarks=landmarks, random_state=0
+    )
+    features = transformer.fit(X, y).transform(X)
+    K = transformer.kernel_(X)
+    np.testing.assert_allclose(features @ features.T, K, atol=1e-6 * K.max())
+    assert make_pipeline(transformer, Ridge(1e-3)).fit(X, y).score(X, y) > 0.9
 
 
 def test_without_target_the_middle_of_the_family(data):

@@ -13,8 +13,15 @@ from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessR
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 
-from tessella import LearnedKernelSVC, LearnedKernelSVR
+from tessella import (
+    KernelDictionary,
+    LearnedKernelSVC,
+    LearnedKernelSVR,
+    MultipleKernelSVR,
+    TessellatedKernels,
+)
 from tessella.gaussian_process import LearnedGPKernel
+from tessella.kernels import Gaussian, Polynomial
 
 
 def truth(X):
@@ -28,9 +35,15 @@ def data():
     return X, truth(X) + 0.1 * rng.standard_normal(150)
 
 
-@pytest.fixture(scope="module")
-def learned(data):
-    return LearnedKernelSVR().fit(*data).kernel_
+@pytest.fixture(scope="module", params=["matrix", "weights", "sum"])
+def learned(request, data):
+    few = [Gaussian(0.5), Gaussian(2.0), Polynomial(2)]
+    model = {
+        "matrix": LearnedKernelSVR(),
+        "weights": MultipleKernelSVR(10.0, few),
+        "sum": LearnedKernelSVR(kernels=TessellatedKernels() + KernelDictionary(few)),
+    }[request.param]
+    return model.fit(*data).kernel_
 
 
 @pytest.fixture

@@ -14,9 +14,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
 from tessella import (
+    KernelDictionary,
     LearnedKernelSVC,
     LearnedKernelSVR,
+    MultipleKernelSVC,
     PolynomialKernels,
+    TessellatedKernels,
     make_tabular_pipeline,
 )
 from tessella.inspection import (
@@ -28,7 +31,7 @@ from tessella.inspection import (
     feature_relevance,
     interaction_relevance,
 )
-from tessella.kernels import BasisFunction
+from tessella.kernels import BasisFunction, Gaussian, Polynomial, basis_names
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +126,63 @@ def test_parameter_of_a_set_without_regions():
     model = LearnedKernelSVC(kernels=PolynomialKernels(2)).fit(X, y)
     display = drawn(ParameterDisplay.from_kernel(model.kernel_, feature_names=["a", "b"]))
     assert display.labels_ == ["1", "a", "b", "a²", "a·b", "b²"]
+
+
+def sum_of_sets():
+    return TessellatedKernels() + KernelDictionary([Gaussian(0.5), Gaussian(2.0)])
+
+
+def test_parameter_of_a_part_of_a_sum(named):
+    _, frame = named
+    kernels = sum_of_sets()
+    model = LearnedKernelSVR(kernels=kernels).fit(frame, frame["age"] * frame["size"])
+    display = drawn(ParameterDisplay.from_estimator(model))  # only one part has a matrix
+    np.testing.assert_array_equal(display.shown_, model.parameter_[0])
+    assert display.labels_ == ["1", "age", "size"] * 2
+    kernels += PolynomialKernels(2).on_features([2])
+    model = LearnedKernelSVR(kernels=kernels).fit(frame, frame["age"] * frame["size"])
+    display = drawn(ParameterDisplay.from_estimator(model, part=2))
+    assert display.labels_ == ["1", "size", "size²"]
+    for part, message in (
+        (None, r"Several parts .*part=\[0, 2\]"),
+        (1, "the weights of a dictionary"),
+        (3, "part=3 does not exist; the kernel has 3 parts"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ParameterDisplay.from_estimator(model, part=part)
+
+
+@pytest.mark.parametrize("make", [LearnedKernelSVC, MultipleKernelSVC])
+def test_weights_are_not_drawn_as_a_matrix(make):
+    X, y = make_moons(60, noise=0.2, random_state=0)
+    model = make(kernels=KernelDictionary([Gaussian(0.5), Gaussian(2.0)])).fit(X, y)
+    with pytest.raises(ValueError, match=r"weights of a dictionary .* attribute parameter_"):
+        ParameterDisplay.from_estimator(model)
+
+
+def test_names_of_the_parameter_of_a_sum():
+    kernels = TessellatedKernels(0) + KernelDictionary([Gaussian(1.0)], each_feature=True)
+    kernels += PolynomialKernels(1).on_features([1])
+    names = basis_names(kernels, ["a", "b"])
+    single = "Gaussian(bandwidth=1.0)"
+    assert names == ["1·[z≥x]", "1·[z≱x]", single, f"{single} of a", f"{single} of b", "1", "b"]
+    X = np.random.default_rng(0).random((20, 2))
+    assert basis_names(kernels.resolve(X), ["a", "b"]) == names
+    assert len(names) == kernels.cone(2).degree
+
+
+@pytest.mark.parametrize(
+    "display", [ConvergenceDisplay, KernelSliceDisplay, RelevanceDisplay, DecisionSurfaceDisplay]
+)
+@pytest.mark.parametrize("kind", ["weights", "sum"])
+def test_every_other_display_draws_weights_and_sums(display, kind, moons):
+    _, X, y = moons
+    model = MultipleKernelSVC(kernels=[Gaussian(0.5), Polynomial(2)])
+    if kind == "sum":
+        model = LearnedKernelSVC(kernels=sum_of_sets())
+    arguments = [X[0]] if display is KernelSliceDisplay else []
+    arguments = [X, y] if display is DecisionSurfaceDisplay else arguments
+    drawn(display.from_estimator(model.fit(X, y), *arguments))
 
 
 def test_large_parameter_is_aggregated():

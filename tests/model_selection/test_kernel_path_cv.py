@@ -26,12 +26,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tessella import (
+    KernelDictionary,
     KernelPathCV,
     LearnedKernelSVC,
     LearnedKernelSVR,
+    MultipleKernelSVC,
+    MultipleKernelSVR,
     PolynomialKernels,
     TessellatedKernels,
 )
+from tessella.kernels import Gaussian, Polynomial
 from tessella.model_selection._grid import default_grid
 from tessella.model_selection._path import Candidate, CandidateResult, FoldPath, split_paths
 from tessella.model_selection._results import SearchResults
@@ -46,6 +50,8 @@ OURS = {"mean_gap", "worst_gap", "n_uncertified", "n_folds"}
         KernelPathCV(LearnedKernelSVC(), FEW, cv=2),
         KernelPathCV(LearnedKernelSVR(), {"C": [1.0]}, cv=2, error_score="raise"),
         KernelPathCV(None, {"C": [1.0]}, cv=2),
+        KernelPathCV(MultipleKernelSVC(kernels=[Gaussian(1.0), Polynomial(2)]), FEW, cv=2),
+        KernelPathCV(MultipleKernelSVR(kernels=[Gaussian(1.0)]), {"C": [1.0]}, cv=2),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -140,6 +146,9 @@ def test_default_grid_has_what_the_kernels_have():
     assert set(default_grid(LearnedKernelSVC(kernels=PolynomialKernels(2)))) == {"C"}
     tessellated = LearnedKernelSVC(kernels=TessellatedKernels())
     assert set(default_grid(tessellated)) == {"C", "kernels__delta"}
+    for kernels in ("standard", [Gaussian(1.0)], KernelDictionary([Gaussian(1.0)])):
+        assert set(default_grid(MultipleKernelSVC(kernels=kernels))) == {"C"}
+    assert set(default_grid(LearnedKernelSVC(kernels=sum_of_sets()))) == {"C"}
     piped = make_pipeline(StandardScaler(), LearnedKernelSVC())
     assert set(default_grid(piped)) == {"learnedkernelsvc__C", "learnedkernelsvc__delta"}
 
@@ -162,6 +171,85 @@ def test_any_parameter_may_be_searched(circles):
     assert set(search.best_params_) == set(grid)
     without_c = KernelPathCV(LearnedKernelSVC(), {"delta": [0.1, 1.0]}, cv=2).fit(*circles)
     assert set(without_c.best_params_) == {"delta"}
+
+
+def sum_of_sets():
+    return TessellatedKernels() + KernelDictionary([Gaussian(0.5), Gaussian(2.0)])
+
+
+SEARCHES = {
+    "weights": (MultipleKernelSVC(), {"C": [0.1, 1.0, 10.0]}),
+    "weightings": (
+        MultipleKernelSVC(kernels=[Gaussian(0.5), Polynomial(2)]),
+        {"C": [1.0, 10.0], "weighting": ["learned", "average", "alignment"]},
+    ),
+    "dictionary": (
+        LearnedKernelSVC(kernels=KernelDictionary([Gaussian(0.5), Polynomial(2)])),
+        {"C": [1.0, 10.0], "kernels__normalisation": ["trace", "cosine"]},
+    ),
+    "sum": (
+        LearnedKernelSVC(kernels=sum_of_sets()),
+        {"C": [1.0, 10.0], "kernels__0__delta": [0.1, 1.0]},
+    ),
+    "features": (
+        LearnedKernelSVC(kernels=TessellatedKernels().on_features([0]) + PolynomialKernels(2)),
+        {"C": [1.0, 10.0], "kernels__0__kernels__delta": [0.1, 1.0]},
+    ),
+    "pipeline": (
+        make_pipeline(StandardScaler(), MultipleKernelSVC(kernels=[Gaussian(0.5), Polynomial(2)])),
+        {"multiplekernelsvc__C": [0.1, 10.0]},
+    ),
+    "pipeline with a sum": (
+        make_pipeline(StandardScaler(), LearnedKernelSVC(kernels=sum_of_sets())),
+        {"learnedkernelsvc__C": [1.0, 10.0], "learnedkernelsvc__kernels__0__delta": [0.1, 1.0]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_weights_and_sums_are_searched_as_by_grid_search(circles, name):
+    model, grid = SEARCHES[name]
+    model = clone(model)
+    (model[-1] if name.startswith("pipeline") else model).set_params(tol=1e-7)
+    ours = KernelPathCV(model, grid, cv=3).fit(*circles)
+    theirs = GridSearchCV(model, grid, cv=3).fit(*circles)
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=1e-9
+    )
+    assert ours.best_params_ == theirs.best_params_
+    np.testing.assert_array_equal(ours.predict(circles[0]), theirs.predict(circles[0]))
+    assert ours.cv_results_["worst_gap"].max() <= 1e-7
+
+
+def test_later_fits_of_weights_start_from_earlier_ones(circles):
+    """As in a search with a matrix: there is no need to find first weights on a few rows."""
+    X, y = circles
+    model = MultipleKernelSVC(10.0, tol=1e-6).fit(X[:100], y[:100])
+    cold = clone(model).fit(X, y)
+    warm = clone(model).set_params(warm_start=True)
+    warm._start_from(model.kernel_)
+    warm.fit(X, y)
+    assert warm.history_[0].n_newton == 0 < cold.history_[0].n_newton
+    assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-6)
+
+
+@pytest.mark.parametrize("kernels", ["standard", "sum"])
+def test_kernels_of_another_shape_are_no_start(kernels):
+    """A feature that is constant in the rows of a fold has no kernels of its own there."""
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 3))
+    X[:20, 2] = 0.5
+    y = X[:, 0] > X[:, 1]
+    model = MultipleKernelSVC()
+    if kernels == "sum":
+        model = LearnedKernelSVC(kernels=TessellatedKernels() + KernelDictionary.standard())
+    folds = [(np.arange(20), np.arange(20, 60)), (np.arange(20, 60), np.arange(20))]
+    search = KernelPathCV(model, {"C": [1.0, 10.0]}, cv=folds, error_score="raise").fit(X, y)
+    again = GridSearchCV(model, {"C": [1.0, 10.0]}, cv=folds).fit(X, y)
+    assert search.cv_results_["n_uncertified"].sum() == 0
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], again.cv_results_["mean_test_score"], atol=0.06
+    )
 
 
 def test_pipeline_that_ends_in_a_learner(waves):

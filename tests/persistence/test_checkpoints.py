@@ -1,5 +1,6 @@
 """Checkpoints: what a fit leaves on the disk, who may go on from it, and what is refused."""
 
+import io
 import itertools
 import json
 import os
@@ -8,7 +9,16 @@ import warnings
 
 import numpy as np
 import pytest
-from persistence.common import SIGN, TARGET, X, gaps_in, manifest_of, members_of
+from persistence.common import (
+    FEW,
+    SIGN,
+    TARGET,
+    X,
+    gaps_in,
+    manifest_of,
+    members_of,
+    sum_of_sets,
+)
 from persistence.test_refusals import rewrite, write
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -16,8 +26,11 @@ from sklearn.exceptions import ConvergenceWarning
 import tessella
 from tessella import (
     IntegralKernels,
+    KernelDictionary,
     LearnedKernelSVC,
     LearnedKernelSVR,
+    MultipleKernelSVC,
+    MultipleKernelSVR,
     PolynomialKernels,
     TessellatedKernels,
 )
@@ -27,12 +40,20 @@ from tessella.persistence import ModelFileError
 TIGHT = 1e-7
 
 
-@pytest.fixture(params=["classification", "regression"])
+CASES = {
+    "classification": (LearnedKernelSVC(solver="working-set"), SIGN),
+    "regression": (LearnedKernelSVR(solver="working-set"), TARGET),
+    "weights": (MultipleKernelSVC(10.0, FEW), SIGN),
+    "weights regression": (MultipleKernelSVR(10.0), TARGET),
+    "sum": (LearnedKernelSVC(kernels=sum_of_sets(), solver="working-set"), SIGN),
+}
+
+
+@pytest.fixture(params=CASES)
 def case(request, tmp_path):
     """An estimator with a checkpoint, and its target."""
-    classify = request.param == "classification"
-    cls, y = (LearnedKernelSVC, SIGN) if classify else (LearnedKernelSVR, TARGET)
-    return cls(tol=TIGHT, solver="working-set", checkpoint=tmp_path / "fit.ckpt"), y
+    model, y = CASES[request.param]
+    return clone(model).set_params(tol=TIGHT, checkpoint=tmp_path / "fit.ckpt"), y
 
 
 def interrupt_at(iteration):
@@ -86,12 +107,12 @@ def test_the_order_of_rows_and_the_way_to_solve_may_change(case):
     model, y = case
     cut = interrupted(model, y)
     order = np.random.default_rng(0).permutation(len(X))
-    other = clone(model).set_params(
-        solver="joint", tol=1e-4, max_iter=500, time_limit=600.0, n_jobs=1
-    )
+    way = {"solver": "joint"} if "solver" in model.get_params() else {"weighting": "simple"}
+    other = clone(model).set_params(**way, tol=1e-4, max_iter=500, time_limit=600.0, n_jobs=1)
     seen = []
     other._fit(X[order], y[order], callback=seen.append)
-    assert seen[0].gap <= cut.gap_ * (1 + 1e-6)
+    assert seen[0].value <= cut.objective_ * (1 + 1e-6)
+    assert seen[0].bound >= cut.lower_bound_ - 1e-6 * abs(cut.lower_bound_)
     assert other.status_ == "optimal"
 
 
@@ -105,16 +126,27 @@ def test_no_iterations_give_the_model_of_the_checkpoint(case):
     assert again.gap_ == pytest.approx(cut.gap_, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        ({"C": 3.0}, "C, weights or epsilon"),
-        ({"degree": 2}, "kernels"),
-        ({"kernels": PolynomialKernels(2)}, "kernels"),
-        ({"kernels": TessellatedKernels(delta=0.1)}, "kernels"),
-    ],
-    ids=repr,
-)
+OTHER_SUM = KernelDictionary(FEW[:2]) + TessellatedKernels()
+CHANGES = [
+    ("classification", {"C": 3.0}, "C, weights or epsilon"),
+    ("classification", {"degree": 2}, "kernels"),
+    ("classification", {"kernels": PolynomialKernels(2)}, "kernels"),
+    ("regression", {"epsilon": 0.2}, "C, weights or epsilon"),
+    ("regression", {"kernels": TessellatedKernels(delta=0.1)}, "kernels"),
+    ("weights", {"C": 3.0}, "C, weights or epsilon"),
+    ("weights", {"kernels": FEW[:2]}, "kernels"),
+    ("weights", {"kernels": KernelDictionary(FEW, standardise=False)}, "kernels"),
+    ("weights", {"weighting": "average"}, "kernels"),
+    ("weights regression", {"epsilon": 0.2}, "C, weights or epsilon"),
+    ("weights regression", {"weighting": "alignment"}, "kernels"),
+    ("sum", {"C": 3.0}, "C, weights or epsilon"),
+    ("sum", {"kernels__0__delta": 0.1}, "kernels"),
+    ("sum", {"kernels__1__standardise": False}, "kernels"),
+    ("sum", {"kernels": OTHER_SUM}, "kernels"),
+]
+
+
+@pytest.mark.parametrize(("case", "change", "what"), CHANGES, ids=repr, indirect=["case"])
 def test_another_problem_is_refused(case, change, what):
     model, y = case
     interrupted(model, y)
@@ -126,7 +158,7 @@ def test_another_problem_is_refused(case, change, what):
 
 def test_other_data_is_refused(case):
     model, y = case
-    interrupted(model, y)
+    cut = interrupted(model, y)
     before = model.checkpoint.read_bytes()
     nudged = X.copy()
     nudged[7, 1] = np.nextafter(nudged[7, 1], np.inf)
@@ -134,7 +166,7 @@ def test_other_data_is_refused(case):
         with pytest.raises(CheckpointError, match="of another fit"):
             clone(model).fit(rows, target, sample_weight=weight)
     assert model.checkpoint.read_bytes() == before
-    other = LearnedKernelSVR if isinstance(model, LearnedKernelSVC) else LearnedKernelSVC
+    other = LearnedKernelSVR if "classes_" in vars(cut) else LearnedKernelSVC
     with pytest.raises(CheckpointError, match="other estimator"):
         other(checkpoint=model.checkpoint).fit(X, SIGN)
 
@@ -162,8 +194,34 @@ def test_warm_start_serves_where_there_is_no_checkpoint(case):
     assert first_new_record(cut, y).gap <= gap * (1 + 1e-6)
 
 
-def test_writes_wait_for_their_time(case, monkeypatch):
-    model, y = case
+def test_blocks_are_stored(tmp_path):
+    model = LearnedKernelSVC(kernels=sum_of_sets(), tol=TIGHT, checkpoint=tmp_path / "fit.ckpt")
+    cut = interrupted(model, SIGN)
+    pair = manifest_of(model.checkpoint)["pair"]
+    assert pair["several"]
+    members = members_of(model.checkpoint)
+    stored = [np.load(io.BytesIO(members[name])) for name in pair["blocks"]]
+    for array, block in zip(stored, cut.parameter_, strict=True):
+        np.testing.assert_array_equal(array, block)
+
+
+@pytest.mark.parametrize("weighting", ["average", "alignment", "performance"])
+def test_weights_by_a_rule_have_checkpoints_too(weighting, tmp_path):
+    path = tmp_path / "fit.ckpt"
+    model = MultipleKernelSVC(10.0, FEW, weighting=weighting, tol=TIGHT, checkpoint=path)
+    with pytest.warns(ConvergenceWarning, match="go on from the checkpoint"):
+        cut = clone(model).set_params(tol=1e-15)._fit(X, SIGN, callback=interrupt_at(0))
+    changed = {"average": "alignment"}.get(weighting, "average")
+    with pytest.raises(CheckpointError, match="other kernels"):
+        clone(model).set_params(weighting=changed).fit(X, SIGN)
+    again = clone(model)
+    assert first_new_record(again, SIGN).gap <= cut.gap_ * (1 + 1e-6)
+    assert again.status_ == "optimal"
+    np.testing.assert_array_equal(again.weights_, cut.weights_)
+
+
+def test_writes_wait_for_their_time(tmp_path, monkeypatch):
+    model, y = LearnedKernelSVC(checkpoint=tmp_path / "fit.ckpt"), SIGN
     model.set_params(solver="apd", tol=1e-13, max_iter=29)
     writes, clock = [], [0.0]
     original = os.replace
@@ -314,8 +372,14 @@ def test_tampered(checkpoint):
 
 def test_newer(checkpoint):
     path = checkpoint.checkpoint
-    rewrite(path, members_of(path), format_version=2, tessella_version="9.1")
+    rewrite(path, members_of(path), format_version=3, tessella_version="9.1")
     refused(checkpoint, r"written by Tessella 9\.1")
+
+
+def test_older(checkpoint):
+    path = checkpoint.checkpoint
+    rewrite(path, members_of(path), format_version=1, tessella_version="0.0")
+    refused(checkpoint, r"Tessella 0\.0, format 1; this version reads formats from 2 on")
 
 
 @pytest.mark.parametrize("field", ["pair", "history", "fingerprint", "validation_scores"])
@@ -333,5 +397,6 @@ def test_parts_that_do_not_fit_together(checkpoint):
     path = checkpoint.checkpoint
     members = members_of(path)
     pair = json.loads(members["manifest.json"])["pair"]
-    rewrite(path, members, pair={**pair, "P": pair["w"]})
-    refused(checkpoint, "do not fit together")
+    for wrong in ({"several": True}, {"blocks": []}, {"w": pair["blocks"][0]}):
+        rewrite(path, dict(members), pair={**pair, **wrong})
+        refused(checkpoint, "do not fit together")

@@ -12,7 +12,14 @@ from persistence.common import SIGN, TARGET, X, gaps_in, manifest_of
 from sklearn.base import clone
 
 import tessella
-from tessella import LearnedKernelSVC, LearnedKernelSVR
+from tessella import (
+    KernelDictionary,
+    LearnedKernelSVC,
+    LearnedKernelSVR,
+    MultipleKernelSVC,
+    TessellatedKernels,
+)
+from tessella.kernels import Gaussian, Polynomial
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -23,6 +30,7 @@ import itertools, os, signal, sys, time, zipfile
 from pathlib import Path
 import numpy as np
 import tessella
+from tessella.kernels import Gaussian, Polynomial
 
 def die(*args):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -100,23 +108,29 @@ def killed(tmp_path_factory):
         """
 folder = Path(sys.argv[1])
 X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")
+FEW = [Gaussian(0.5), Gaussian(2.0), Polynomial(2)]
+both = tessella.TessellatedKernels() + tessella.KernelDictionary(FEW)
+models = {
+    "matrix": tessella.LearnedKernelSVC(solver="working-set"),
+    "weights": tessella.MultipleKernelSVC(10.0, FEW),
+    "sum": tessella.LearnedKernelSVC(kernels=both, solver="working-set"),
+}
 minutes = itertools.count(0.0, 60.0)  # so that every record is written
 time.monotonic = lambda: next(minutes)
-def work(stage, writes):
+def work(stage, kind, writes):
     def callback(record):
         if record.iteration + 1 == writes:
             doom(stage)
     if not writes:
         doom(stage)
-    own = folder / f"{stage}-{writes}"
+    own = folder / f"{kind}-{stage}-{writes}"
     own.mkdir()
-    model = tessella.LearnedKernelSVC(
-        tol=1e-7, solver="working-set", n_jobs=1, checkpoint=own / "fit.ckpt"
-    )
+    model = models[kind].set_params(tol=1e-7, n_jobs=1, checkpoint=own / "fit.ckpt")
     model._fit(X, y, callback=callback)
-for writes in (0, 2):
-    for stage in sys.argv[2:]:
-        in_a_process_of_its_own(lambda stage: work(stage, writes), stage)
+for kind in models:
+    for writes in (0, 2):
+        for stage in sys.argv[2:]:
+            in_a_process_of_its_own(lambda stage: work(stage, kind, writes), stage)
 """,
         folder,
         *STAGES,
@@ -124,10 +138,21 @@ for writes in (0, 2):
     return folder
 
 
+FEW = [Gaussian(0.5), Gaussian(2.0), Polynomial(2)]
+MODELS = {
+    "matrix": LearnedKernelSVC(solver="working-set"),
+    "weights": MultipleKernelSVC(10.0, FEW),
+    "sum": LearnedKernelSVC(
+        kernels=TessellatedKernels() + KernelDictionary(FEW), solver="working-set"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("writes", [0, 2])
 @pytest.mark.parametrize("stage", STAGES)
-def test_killed_during_a_fit(killed, stage, writes, tmp_path):
-    shutil.copytree(killed / f"{stage}-{writes}", tmp_path, dirs_exist_ok=True)
+def test_killed_during_a_fit(killed, kind, stage, writes, tmp_path):
+    shutil.copytree(killed / f"{kind}-{stage}-{writes}", tmp_path, dirs_exist_ok=True)
     path = Path(tmp_path / "fit.ckpt")
     leftovers = [p for p in tmp_path.iterdir() if p != path]
     assert len(leftovers) == (stage != "replaced")
@@ -139,7 +164,7 @@ def test_killed_during_a_fit(killed, stage, writes, tmp_path):
         assert len(gaps) == records
         assert not manifest_of(path)["finished"]
         gap = gaps[-1]
-    model = LearnedKernelSVC(tol=1e-7, solver="working-set", checkpoint=path)
+    model = clone(MODELS[kind]).set_params(tol=1e-7, checkpoint=path)
     seen = []
     model._fit(X, SIGN, callback=seen.append)
     assert seen[0].gap <= gap * (1 + 1e-6)

@@ -10,13 +10,24 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.metrics.pairwise
 import skops.io
-from persistence.common import NEW, SIGN, TARGET, X, same, scores
+from persistence.common import FEW, NEW, SIGN, TARGET, X, same, scores, sum_of_sets
 
 import tessella
-from tessella import KernelFeatures, LearnedKernelSVC, LearnedKernelSVR, TessellatedKernels
+from tessella import (
+    KernelDictionary,
+    KernelFeatures,
+    LearnedKernelSVC,
+    LearnedKernelSVR,
+    MultipleKernelSVC,
+    MultipleKernelSVR,
+    PolynomialKernels,
+    TessellatedKernels,
+)
 from tessella.persistence import SKOPS_TRUSTED, read_info
 
+THREE = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5])]
 MODELS = {
     "classification": lambda: LearnedKernelSVC(class_weight={"a": 2.0, "b": 1.0}).fit(
         X, np.where(SIGN, "a", "b")
@@ -25,6 +36,20 @@ MODELS = {
     "balanced": lambda: LearnedKernelSVR(kernels=TessellatedKernels(balance="unit")).fit(X, TARGET),
     "polynomial": lambda: LearnedKernelSVC(kernels="polynomial", degree=2).fit(X, SIGN),
     "named": lambda: LearnedKernelSVR().fit(pd.DataFrame(X, columns=list("abc")), TARGET),
+    "weights": lambda: MultipleKernelSVC().fit(X, SIGN),
+    "weights by a rule": lambda: MultipleKernelSVR(3.0, FEW, weighting="alignment").fit(X, TARGET),
+    "weights of pairs": lambda: MultipleKernelSVC(kernels=FEW, multi_class="separate").fit(
+        X, THREE
+    ),
+    "dictionary": lambda: LearnedKernelSVR(
+        kernels=KernelDictionary(FEW, normalisation="cosine", standardise=False)
+    ).fit(X, TARGET),
+    "sum": lambda: LearnedKernelSVC(
+        kernels=sum_of_sets() + PolynomialKernels(1).on_features([2, 0])
+    ).fit(X, SIGN),
+    "sum of pairs": lambda: LearnedKernelSVC(kernels=sum_of_sets(), multi_class="separate").fit(
+        X, THREE
+    ),
 }
 
 
@@ -58,6 +83,10 @@ def by_model_file(model, folder):
     return tessella.load(folder / "model.tsl")
 
 
+def kernels_of(model):
+    return model.kernel_ if isinstance(model.kernel_, list) else [model.kernel_]
+
+
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize(
     "keep", [by_pickle, by_joblib, by_memory_map, by_skops, by_model_file], ids=lambda f: f.__name__
@@ -73,8 +102,10 @@ def test_same_bits(model, keep, tmp_path):
     assert again.history_ == model.history_
     for name in vars(model).keys() & {"feature_names_in_", "classes_"}:
         assert same(getattr(again, name), getattr(model, name))
-    kernel = again.kernel_(NEW, X)  # the kernel is usable on its own
-    np.testing.assert_array_equal(kernel, model.kernel_(NEW, X))
+    assert again.kernel_ == model.kernel_
+    pairs = zip(kernels_of(model), kernels_of(again), strict=True)
+    for kernel, other in pairs:  # the kernel is usable on its own
+        np.testing.assert_array_equal(kernel(NEW, X), other(NEW, X))
 
 
 # ---- the method
@@ -111,6 +142,16 @@ def test_skops_keeps_kernel_features():
     features = KernelFeatures(MODELS["regression"]().kernel_, n_components=8, random_state=0).fit(X)
     again = skops.io.loads(skops.io.dumps(features), trusted=SKOPS_TRUSTED)
     assert same(again.transform(NEW), features.transform(NEW))
+
+
+def test_skops_keeps_kernels_made_of_code():
+    kernels = [sklearn.metrics.pairwise.laplacian_kernel, *FEW]
+    model = MultipleKernelSVC(kernels=kernels).fit(X, SIGN)
+    data = skops.io.dumps(model)
+    function = "sklearn.metrics.pairwise.laplacian_kernel"
+    assert set(skops.io.get_untrusted_types(data=data)) <= {*SKOPS_TRUSTED, function}
+    again = skops.io.loads(data, trusted=[*SKOPS_TRUSTED, function])
+    assert same(scores(again), scores(model))
 
 
 def test_types_we_ask_to_trust_are_plain_data():

@@ -8,9 +8,10 @@ import zipfile
 
 import numpy as np
 import pytest
-from persistence.common import NEW, members_of, same
+from persistence.common import FEW, NEW, SIGN, X, members_of, same, sum_of_sets
 
 import tessella
+from tessella import LearnedKernelSVC, MultipleKernelSVC
 from tessella.persistence import ModelFileError, read_info
 
 # ---- refused to load
@@ -122,8 +123,13 @@ def test_edited_array(model_file):
 
 
 def test_newer_format(model_file):
-    rewrite(model_file, members_of(model_file), format_version=2, tessella_version="9.1")
-    refused(model_file, r"written by Tessella 9\.1, format 2; this version reads up to 1: upgrade")
+    rewrite(model_file, members_of(model_file), format_version=3, tessella_version="9.1")
+    refused(model_file, r"written by Tessella 9\.1, format 3; this version reads up to 2: upgrade")
+
+
+def test_older_format(model_file):
+    rewrite(model_file, members_of(model_file), format_version=1, tessella_version="0.0")
+    refused(model_file, r"written by Tessella 0\.0, format 1; .* formats from 2 on: .*fit again")
 
 
 def test_newer_format_without_our_members(model_file):
@@ -144,9 +150,9 @@ def test_unknown_names(model_file):
     rewrite(model_file, dict(members), estimator="os.system")
     with pytest.raises(ModelFileError, match=r"estimator 'os\.system' is unknown"):
         tessella.load(model_file)
-    manifest["fitted"]["kernel_"]["params"]["kernels"]["$type"] = "gaussian"
+    manifest["fitted"]["kernel_"]["params"]["kernels"]["$type"] = "cosines"
     rewrite(model_file, members, fitted=manifest["fitted"])
-    refused(model_file, "kernel family or type 'gaussian' is unknown")
+    refused(model_file, "kernel family or type 'cosines' is unknown")
 
 
 @pytest.mark.parametrize("name", ["predict", "C", "__class__", "_scores"])
@@ -213,6 +219,46 @@ def test_parts_that_do_not_fit_together(model_file, name, wrong):
     replace_array(model_file, f"arrays/{name}.npy", npy(wrong), shape=list(wrong.shape))
     with pytest.raises(ModelFileError, match="fit together"):
         tessella.load(model_file)
+
+
+def weights_file(folder):
+    """A model file with the weights of a dictionary and its scaling of the features."""
+    model = MultipleKernelSVC(kernels=FEW).fit(X, SIGN)
+    tessella.save(model, folder / "weights.tsl")
+    return folder / "weights.tsl", "arrays/kernel_.{}.npy".format
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("parameter", np.full(4, 0.25)),
+        ("parameter", np.full(3, 0.5)),
+        ("parameter", np.array([1.5, -0.5, 0.0])),
+        ("parameter", np.array([np.nan, 0.5, 0.5])),
+        ("kernels.mean", np.zeros(2)),
+        ("kernels.scale", np.ones(5)),
+    ],
+    ids=str,
+)
+def test_weights_that_do_not_fit_their_dictionary(name, wrong, tmp_path):
+    path, member = weights_file(tmp_path)
+    replace_array(path, member(name), npy(wrong), shape=list(wrong.shape))
+    with pytest.raises(ModelFileError, match="fit together"):
+        tessella.load(path)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_blocks_that_do_not_fit_their_sum(count, tmp_path):
+    path = tmp_path / "sum.tsl"
+    tessella.save(LearnedKernelSVC(kernels=sum_of_sets()).fit(X, SIGN), path)
+    members = members_of(path)
+    fitted = json.loads(members["manifest.json"])["fitted"]
+    blocks = fitted["kernel_"]["params"]["parameter"]
+    assert blocks["$type"] == "blocks"
+    blocks["items"] = (blocks["items"] * 2)[:count]
+    rewrite(path, members, fitted=fitted)
+    with pytest.raises(ModelFileError, match="fit together"):
+        tessella.load(path)
 
 
 @pytest.mark.parametrize(

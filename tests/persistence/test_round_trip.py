@@ -3,23 +3,29 @@
 import os
 import subprocess
 import sys
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
-from persistence.common import NEW, SIGN, TARGET, X, round_trip, same
+from persistence.common import FEW, NEW, SIGN, TARGET, X, round_trip, same, sum_of_sets
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 import tessella
+import tessella.persistence as persistence
 from tessella import (
     IntegralKernels,
+    KernelDictionary,
     LearnedKernelSVC,
     LearnedKernelSVR,
+    MultipleKernelSVC,
     PolynomialKernels,
     TessellatedKernels,
 )
-from tessella.persistence import ModelFileError, read_info
+from tessella.kernels import FunctionKernel, KernelSet
+from tessella.persistence import ModelFileError, read_info, register_kernel_set
 
 # ---- round trips
 
@@ -62,6 +68,11 @@ def test_class_weight_with_text_keys(tmp_path):
         TessellatedKernels(monomials="xz", balance="pointwise"),
         TessellatedKernels(balance="unit"),
         PolynomialKernels(degree=3),
+        TessellatedKernels().on_features([2, 0]),
+        KernelDictionary(list(FEW)),
+        KernelDictionary.standard((1.0,), (2,), normalisation="cosine"),
+        KernelDictionary(FEW, normalisation=None, standardise=False),
+        sum_of_sets() + PolynomialKernels(2).on_features([1]),
     ],
     ids=repr,
 )
@@ -70,6 +81,20 @@ def test_kernel_sets(kernels, tmp_path):
         LearnedKernelSVC(kernels=kernels, max_iter=5, tol=10.0).fit(X, SIGN), tmp_path
     )
     assert type(again.kernels) is type(kernels)
+    info = read_info(tmp_path / "model.tsl")
+    assert info["kernel_set"]["family"] == again.kernel_.kernels.family
+    assert (
+        info["kernel_set"]["params"].keys() == again.kernel_.kernels.get_params(deep=False).keys()
+    )
+
+
+@pytest.mark.parametrize("weighting", ["learned", "simple", "average", "alignment", "performance"])
+@pytest.mark.parametrize("kernels", ["standard", list(FEW), KernelDictionary(FEW)], ids=type)
+def test_multiple_kernels(weighting, kernels, tmp_path):
+    again = round_trip(MultipleKernelSVC(2.0, kernels, weighting=weighting).fit(X, SIGN), tmp_path)
+    assert again.weights_ is again.kernel_.parameter
+    assert again.weights_ is again.parameter_
+    assert read_info(tmp_path / "model.tsl")["estimator"] == "MultipleKernelSVC"
 
 
 def test_regression_keeps_its_units_and_warm_start(tmp_path):
@@ -164,6 +189,111 @@ def test_code_is_not_data(tmp_path):
     with pytest.raises(ModelFileError, match=r"'kernels' is .*IntegralKernels.*pickle or joblib"):
         tessella.save(model, tmp_path / "model.tsl")
     assert not any(tmp_path.iterdir())
+
+
+def laplacian(a, b):
+    return np.exp(-np.abs(a[:, None] - b[None]).sum(axis=2))
+
+
+class Stationary:
+    def __call__(self, a, b):
+        return laplacian(a, b)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "what"),
+    [
+        (laplacian, "the function laplacian"),
+        (Stationary(), "an object of class Stationary defined by Python code"),
+        (FunctionKernel(laplacian), "an object of class FunctionKernel defined by Python code"),
+    ],
+    ids=["function", "object", "wrapped"],
+)
+def test_functions_of_a_dictionary_are_not_data(kernel, what, tmp_path):
+    message = rf"'kernels\.3' is {what} and cannot.*use pickle or joblib"
+    model = MultipleKernelSVC(kernels=[*FEW, kernel]).fit(X, SIGN)
+    with pytest.raises(ModelFileError, match=message):
+        tessella.save(model, tmp_path / "model.tsl")
+    message = message.replace("kernels", r"kernels\.parts\.1\.kernels", 1)
+    kernels = TessellatedKernels() + KernelDictionary([*FEW, kernel])
+    with pytest.raises(ModelFileError, match=message):
+        tessella.save(LearnedKernelSVC(kernels=kernels).fit(X, SIGN), tmp_path / "model.tsl")
+    assert not any(tmp_path.iterdir())
+
+
+# ---- kernel sets of other authors
+
+
+@dataclass
+class Shifted(PolynomialKernels):
+    """A family of somebody else, with an array as one of its settings."""
+
+    weights: np.ndarray = field(default_factory=lambda: np.arange(3.0))
+    note: tuple = ("a", 1)
+    derived: float = field(init=False, default=0.0)
+
+    family: ClassVar[str | None] = "shifted"
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """The tables as they were, after the test."""
+    for name in ("_CLASSES", "_TAGS"):
+        monkeypatch.setattr(persistence, name, dict(getattr(persistence, name)))
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["alone", "in a sum"])
+def test_registered_kernel_sets_are_data(together, registered, tmp_path):
+    kernels = Shifted(2) + TessellatedKernels() if together else Shifted(2)
+    model = LearnedKernelSVC(kernels=kernels).fit(X, SIGN)
+    with pytest.raises(ModelFileError, match=r"Shifted.*not registered by register_kernel_set"):
+        tessella.save(model, tmp_path / "model.tsl")
+    assert register_kernel_set(Shifted) is Shifted
+    tessella.save(model, tmp_path / "model.tsl")
+    again = tessella.load(tmp_path / "model.tsl")
+    assert same(again.decision_function(NEW), model.decision_function(NEW))
+    found = again.kernels.parts[0] if together else again.kernels
+    assert type(found) is Shifted
+    assert same(found.weights, np.arange(3.0))
+    assert found.note == ("a", 1)
+    info = read_info(tmp_path / "model.tsl")
+    assert info["kernel_set"]["family"] == ("sum" if together else "shifted")
+    register_kernel_set(Shifted)  # twice is once
+
+
+def test_a_kernel_set_that_is_not_registered_is_named(registered, tmp_path):
+    tessella.save(
+        LearnedKernelSVC(kernels=register_kernel_set(Shifted)(2)).fit(X, SIGN), tmp_path / "m.tsl"
+    )
+    del persistence._CLASSES["shifted"]
+    with pytest.raises(ModelFileError, match=r"'shifted' is unknown.*register_kernel_set"):
+        tessella.load(tmp_path / "m.tsl")
+
+
+class NoDataclass(KernelSet):
+    family = "no dataclass"
+
+
+@pytest.mark.parametrize(
+    ("cls", "error", "message"),
+    [
+        (int, TypeError, "subclass of tessella.kernels.KernelSet"),
+        (Shifted(), TypeError, "subclass of tessella.kernels.KernelSet"),
+        (NoDataclass, TypeError, "NoDataclass must be a dataclass"),
+        (IntegralKernels, ValueError, "IntegralKernels must define family"),
+        (type("Heir", (Shifted,), {}), ValueError, "Heir must define family"),
+        (type("Copy", (Shifted,), {"family": "sum"}), ValueError, "in use by .*KernelSum"),
+        (type("Copy", (Shifted,), {"family": "box"}), ValueError, "in use by .*UnitBox"),
+        (type("Copy", (Shifted,), {"family": "array"}), ValueError, "in use by the format"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_registered(cls, error, message, registered):
+    with pytest.raises(error, match=message):
+        register_kernel_set(cls)
+
+
+# ---- other things that are not data
 
 
 class MyKernels(TessellatedKernels):

@@ -189,7 +189,7 @@ def test_the_papers_own_problem_in_its_units():
     dual = DualProblem.regression(y - y.mean(), np.full(40, C * volume), epsilon)
     answer = joint(SaddlePoint(bound, dual), tol=1e-8)
     np.testing.assert_allclose(f.model.objective_ * s**2, answer.value, rtol=1e-6)
-    np.testing.assert_allclose(f.P, answer.P, atol=1e-2)
+    np.testing.assert_allclose(f.P, answer.parameter, atol=1e-2)
 
 
 # --------------------------------------------------------------------------------------- errors

@@ -7,13 +7,25 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 
 from tessella.cli._predict import feature_columns
 from tessella.cli._render import as_gap, as_text, show_pairs
-from tessella.inspection._summary import facts_of
-from tessella.kernels import KernelSet
-from tessella.persistence import load, read_info
+from tessella.inspection._summary import Facts, facts_of, kernel_weights, part_shares
+from tessella.kernels import FittedDictionary, Gaussian, KernelSet, Polynomial
+from tessella.persistence import kernel_list, load, read_info
+
+_FEW = 8  # items of a list that are shown to people
+_OPTIONAL = (
+    "classes",
+    "target",
+    "feature_names",
+    "side_of_P",
+    "rank_of_P",
+    "shares_of_parts",
+    "kernel_weights",
+)
 
 
 def show_info(path: Path, *, as_json: bool) -> None:
@@ -47,10 +59,7 @@ def describe(path: Path) -> dict[str, Any]:
             "rows": facts.rows,
             "features": facts.features,
             "feature_names": feature_columns(info),
-            "kernel_family": info["kernel_set"]["family"],
-            "kernel_parameters": info["kernel_set"]["params"],
-            "side_of_P": facts.matrix_side,
-            "rank_of_P": max(facts.matrix_ranks()),
+            **_kernel(model, facts),
             "support_vectors": facts.support_vectors,
             "objective": facts.objective,
             "lower_bound": facts.lower_bound,
@@ -69,14 +78,39 @@ def describe(path: Path) -> dict[str, Any]:
     return description
 
 
+def _kernel(model: Any, facts: Facts) -> dict[str, Any]:
+    """Return the kernel set, and of its parts the matrices, shares and weights."""
+    kernels = _jsonable(kernel_list(model.kernel_)[0].kernels)
+    shares, weights = part_shares(model), kernel_weights(model)
+    return {
+        "kernel_family": kernels.pop("family"),
+        "kernel_parameters": kernels,
+        "side_of_P": _one_or_all(facts.matrix_sides),
+        "rank_of_P": _one_or_all([max(ranks) for ranks in facts.matrix_ranks()]),
+        "shares_of_parts": [list(pair) for pair in shares] if len(shares) > 1 else None,
+        "kernel_weights": [list(pair) for pair in weights] if facts.n_weights else None,
+    }
+
+
+def _one_or_all(values: list[int]) -> Any:
+    """Return None, the only value, or all values of a list."""
+    return values if len(values) > 1 else next(iter(values), None)
+
+
 def _jsonable(value: Any) -> Any:
     """Convert a value to plain JSON: text keys, kernel sets by family, None for infinities."""
     if isinstance(value, dict):
         return {str(key): _jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_jsonable(item) for item in value]
+    if isinstance(value, FittedDictionary):  # its kernels are listed with their weights
+        return {"family": "dictionary", "n_kernels": len(value)}
     if isinstance(value, KernelSet):
-        return {"family": value.family, **value.get_params()}
+        return {"family": value.family, **_jsonable(value.get_params(deep=False))}
+    if isinstance(value, Gaussian | Polynomial):
+        return {"kernel": type(value).__name__, **_jsonable(vars(value))}
+    if isinstance(value, np.ndarray):
+        return _jsonable(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
@@ -84,7 +118,7 @@ def _jsonable(value: Any) -> Any:
 
 def _for_people(description: dict[str, Any]) -> dict[str, str]:
     hidden = {"metadata", "format_version"}
-    hidden |= {key for key in ("classes", "target", "feature_names") if description[key] is None}
+    hidden |= {key for key in _OPTIONAL if description[key] is None}
     pairs = {key: value for key, value in description.items() if key not in hidden}
     texts = {key.replace("_", " "): _as_cell(value) for key, value in pairs.items()}
     texts["gap"] = as_gap(description["gap"])
@@ -93,7 +127,26 @@ def _for_people(description: dict[str, Any]) -> dict[str, str]:
 
 def _as_cell(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key}={as_text(item)}" for key, item in value.items())
+        return ", ".join(f"{key}={_as_item(item)}" for key, item in value.items())
     if isinstance(value, list):
-        return ", ".join(map(as_text, value))
+        return ", ".join(map(_as_item, value))
+    return as_text(value)
+
+
+def _as_item(value: Any) -> str:
+    """Return an item of a list or a dict as text, with brackets around what it contains."""
+    match value:
+        case {"family": family, **settings}:
+            return f"{family}({_as_cell(settings)})"
+        case {"kernel": kernel, **settings}:
+            given = {key: item for key, item in settings.items() if item is not None}
+            return f"{kernel}({_as_cell(given)})"
+        case [str(name), float(share)]:
+            return f"{name} {share:.3g}"
+        case list() if len(value) > _FEW:
+            return f"[{_as_cell(value[:_FEW])} and {len(value) - _FEW} more]"
+        case list():
+            return f"[{_as_cell(value)}]"
+        case dict():
+            return f"{{{_as_cell(value)}}}"
     return as_text(value)

@@ -83,7 +83,7 @@ class BaseLearnedKernel(
         state.assign_to(self)
         # Only now, so that a warning that is turned into an error does not cost the model.
         if state.gap_ > self.tol:
-            text = convergence_message(state, self.tol, self.checkpoint)
+            text = convergence_message(state, self)
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
         return self
 
@@ -111,6 +111,20 @@ class BaseLearnedKernel(
     def _solver_name(self) -> str:
         """Name of the solver to use, or "auto"."""
         return self.solver
+
+    def _rule(self) -> str | None:
+        """Name of the rule that gives the parameter, if it is not learned."""
+        return None
+
+    def _memory_remedy(self) -> str:
+        """What to change in a fit that needs too much memory, as an imperative sentence."""
+        remedies = [] if self.precision == "float32" else ["precision='float32'"]
+        frugal = self._frugal_solver()
+        return f"Use {' or '.join([*remedies, *frugal, 'fewer rows'])}."
+
+    def _frugal_solver(self) -> list[str]:
+        """The parameter that chooses the solver with the least memory, if another one is chosen."""
+        return [] if self.solver in ("auto", "working-set") else ["solver='working-set'"]
 
     def _fixed_parameter(
         self,
@@ -214,7 +228,8 @@ class BaseLearnedKernel(
 
     def _count_outside(self, X: FloatArray) -> OutsideCount:
         kernel = self.kernel_[0] if isinstance(self.kernel_, list) else self.kernel_
-        return count_outside(kernel, X, feature_names(self, X.shape[1]))
+        names = feature_names(self, X.shape[1])
+        return count_outside(kernel, self._training_range, X, names)
 
     # --------------------------------------------------------------------------------- saving
 

@@ -40,6 +40,7 @@ class CheckpointError(ArchiveError):
 _FORMAT = ArchiveFormat(
     name="tessella-checkpoint",
     version=2,
+    oldest=2,
     noun="checkpoint",
     error=CheckpointError,
     others={"tessella-model": "this is a model file, not a checkpoint."},
@@ -63,6 +64,10 @@ class StartingPoint(Monitor):
         self.parameter = parameter
         self.w = w
         self._w_bound = w_bound
+
+    def with_parameter(self, parameter: Point) -> StartingPoint:
+        """The same dual vectors with another parameter."""
+        return StartingPoint(parameter, self.w, self._w_bound)
 
     def known(self) -> Sequence[tuple[Point, FloatArray]]:
         """The parameter with the dual vectors of the best value and of the best lower bound."""

@@ -30,15 +30,19 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
         integration box, so a good value depends neither on `delta` nor on the number of features.
     kernels : {"tessellated", "polynomial"} or KernelSet, default="tessellated"
         Family of kernels to choose from. The two names stand for families with the parameters
-        `degree` and `delta`. A :class:`~tessella.kernels.KernelSet` has its own parameters.
+        `degree` and `delta`. A :class:`~tessella.kernels.KernelSet` has its own parameters. It may
+        be a :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
+        ``TessellatedKernels() + KernelDictionary([Gaussian(1.0)])``, of which the kernel of each
+        part and the share of each part are learned together.
     degree : int, default=1
         Largest degree of the monomials in the kernel, if `kernels` is a name.
     delta : float, default=0.5
         Margin of the integration box around the data scaled to [0, 1], if `kernels` is
         "tessellated".
-    solver : {"auto", "working-set", "joint", "frank-wolfe", "apd", "hybrid", "sdp"}, \
-            default="auto"
-        Algorithm. "auto" chooses by the size of the problem. See :mod:`tessella.solvers`.
+    solver : {"auto", "working-set", "joint", "frank-wolfe", "apd", "hybrid", "sdp", \
+            "simple-mkl"}, default="auto"
+        Algorithm. "auto" chooses by the size of the problem. "simple-mkl" learns the weights of a
+        :class:`KernelDictionary` only. See :mod:`tessella.solvers`.
     tol : float, default=1e-3
         Certified relative gap at which the solver stops.
     max_iter : int, default=1000
@@ -52,8 +56,8 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
     multi_class : {"shared", "separate"}, default="shared"
         Kernels for more than two classes, where there is a machine for each pair of classes.
         "shared" learns one kernel for all machines: the sum of their problems is convex, and one
-        certificate holds for it. "separate" learns a kernel for each machine; `kernel_`, `P_`,
-        `history_` and `validation_scores_` are then lists.
+        certificate holds for it. "separate" learns a kernel for each machine; `kernel_`,
+        `parameter_`, `P_`, `history_` and `validation_scores_` are then lists.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Whether `decision_function` has a column for each class or for each pair of classes, as in
         :class:`sklearn.svm.SVC`. Ignored with two classes.
@@ -99,8 +103,13 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
     kernel_ : LearnedKernel
         Learned kernel, a function of rows in the units of the training data: ``kernel_(X, Y)`` is
         the kernel matrix.
+    parameter_ : ndarray or Blocks
+        Parameter that the kernel was chosen by, which is that of `kernel_`: a positive
+        semidefinite matrix for a family of kernels, the weights of a dictionary, or the
+        :class:`~tessella.cones.Blocks` of a sum, with one of the two for each part. The trace of a
+        block, divided by its number of rows, or the sum of its weights is the share of its part.
     P_ : ndarray of shape (n_params, n_params)
-        Positive semidefinite matrix that the kernel was chosen by: the parameter of `kernel_`.
+        Same as `parameter_`. Only available if the parameter is one matrix.
     support_ : ndarray of shape (n_support,)
         Indices of the support vectors in the training data: the rows with a nonzero coefficient in
         at least one machine. Equal rows with equal labels are merged and count as the first one.
@@ -146,6 +155,7 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
     See Also
     --------
     LearnedKernelSVR : Regression with a learned kernel.
+    MultipleKernelSVC : Classification with a weighted sum of given kernels.
     KernelPathCV : Cross-validated choice of `C` and the other parameters.
 
     Notes

@@ -16,20 +16,26 @@ _REMEDIES = {
     SolverStatus.INTERRUPTED: _RESUME,
     SolverStatus.CALLBACK: _RESUME,
     SolverStatus.VALIDATION: "Raise n_iter_no_change to let the solver run for longer.",
-    SolverStatus.OUT_OF_MEMORY: "Use precision='float32', another solver or fewer rows.",
-    SolverStatus.STALLED: "Use precision='float64', a smaller C or a larger tol.",
 }
 
 
-def convergence_message(state: FittedState, tol: float, checkpoint: Any) -> str:
+def convergence_message(state: FittedState, estimator: Any) -> str:
     """Text of the warning: how far the solver came, and what to do to get further."""
-    status = SolverStatus(state.status_)
-    remedy = _REMEDIES[status]
-    if checkpoint is not None and status not in FINISHED:
-        path = os.fspath(checkpoint)
-        remedy = f"Fit the same data again to go on from the checkpoint {path}."
+    tol = estimator.tol
     return (
         f"The {state.solver_} solver stopped ({state.status_}) after {state.n_iter_} iterations "
         f"with a certified relative gap of {state.gap_:.2e}, above tol={tol:g}. The best model "
-        f"found is kept. {remedy}"
+        f"found is kept. {_remedy(SolverStatus(state.status_), estimator)}"
     )
+
+
+def _remedy(status: SolverStatus, estimator: Any) -> str:
+    if estimator.checkpoint is not None and status not in FINISHED:
+        path = os.fspath(estimator.checkpoint)
+        return f"Fit the same data again to go on from the checkpoint {path}."
+    if status is SolverStatus.OUT_OF_MEMORY:
+        return str(estimator._memory_remedy())
+    if status is SolverStatus.STALLED:
+        precise = "" if estimator.precision == "float64" else "precision='float64', "
+        return f"Use {precise}a smaller C or a larger tol."
+    return _REMEDIES[status]

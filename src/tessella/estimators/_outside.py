@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.kernels import LearnedKernel
+from tessella.kernels import LearnedKernel, UnitBox
 
 FloatArray = NDArray[np.float64]
 
@@ -72,13 +72,17 @@ class OutsideCount:
         )
 
 
-def count_outside(kernel: LearnedKernel, X: FloatArray, names: list[str]) -> OutsideCount:
+def count_outside(
+    kernel: LearnedKernel, training_range: FloatArray, X: FloatArray, names: list[str]
+) -> OutsideCount:
     """Count the rows of X outside the training box of a kernel.
 
     Parameters
     ----------
     kernel : LearnedKernel
         The kernel.
+    training_range : ndarray of shape (2, n_features)
+        Smallest and largest training value of each feature.
     X : ndarray of shape (n_samples, n_features)
         Rows in the units of the training data.
     names : list of str
@@ -89,21 +93,22 @@ def count_outside(kernel: LearnedKernel, X: FloatArray, names: list[str]) -> Out
     OutsideCount
         The counts, in total and by feature.
     """
-    unit = kernel.box.apply(X)
-    excess = np.maximum(np.maximum(-unit, unit - 1.0), 0.0)
+    low, high = training_range
+    # Not by the scaling of the kernel, because some kernel sets want features in their own units.
+    varying = UnitBox.fit(training_range).kept
+    span = (high - low)[varying]
+    excess = np.zeros(X.shape)
+    beyond = np.maximum(low - X, X - high)[:, varying]
+    excess[:, varying] = np.maximum(beyond / span, 0.0)
     outside = excess > 0
     margin = kernel.kernels.margin
     n_beyond = int((excess > margin).any(axis=1).sum())
-    per_feature = np.zeros(len(names), dtype=np.intp)
-    per_feature[kernel.box.kept] = outside.sum(axis=0)
-    furthest = np.zeros(len(names))
-    furthest[kernel.box.kept] = excess.max(axis=0, initial=0.0)
     return OutsideCount(
         n_rows=len(X),
         n_outside=int(outside.any(axis=1).sum()),
         n_beyond=n_beyond,
-        per_feature=per_feature,
-        furthest=furthest,
+        per_feature=outside.sum(axis=0),
+        furthest=excess.max(axis=0, initial=0.0),
         feature_names=tuple(names),
         rule=_rule(kernel, n_beyond),
     )

@@ -38,15 +38,19 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         Half-width of the tube within which errors cost nothing, in standard deviations of y.
     kernels : {"tessellated", "polynomial"} or KernelSet, default="tessellated"
         Family of kernels to choose from. The two names stand for families with the parameters
-        `degree` and `delta`. A :class:`~tessella.kernels.KernelSet` has its own parameters.
+        `degree` and `delta`. A :class:`~tessella.kernels.KernelSet` has its own parameters. It may
+        be a :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
+        ``TessellatedKernels() + KernelDictionary([Gaussian(1.0)])``, of which the kernel of each
+        part and the share of each part are learned together.
     degree : int, default=1
         Largest degree of the monomials in the kernel, if `kernels` is a name.
     delta : float, default=0.5
         Margin of the integration box around the data scaled to [0, 1], if `kernels` is
         "tessellated".
-    solver : {"auto", "working-set", "joint", "frank-wolfe", "apd", "hybrid", "sdp"}, \
-            default="auto"
-        Algorithm. "auto" chooses by the size of the problem. See :mod:`tessella.solvers`.
+    solver : {"auto", "working-set", "joint", "frank-wolfe", "apd", "hybrid", "sdp", \
+            "simple-mkl"}, default="auto"
+        Algorithm. "auto" chooses by the size of the problem. "simple-mkl" learns the weights of a
+        :class:`KernelDictionary` only. See :mod:`tessella.solvers`.
     tol : float, default=1e-3
         Certified relative gap at which the solver stops.
     max_iter : int, default=1000
@@ -92,8 +96,13 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
     kernel_ : LearnedKernel
         Learned kernel, a function of rows in the units of the training data: ``kernel_(X, Y)`` is
         the kernel matrix.
+    parameter_ : ndarray or Blocks
+        Parameter that the kernel was chosen by, which is that of `kernel_`: a positive
+        semidefinite matrix for a family of kernels, the weights of a dictionary, or the
+        :class:`~tessella.cones.Blocks` of a sum, with one of the two for each part. The trace of a
+        block, divided by its number of rows, or the sum of its weights is the share of its part.
     P_ : ndarray of shape (n_params, n_params)
-        Positive semidefinite matrix that the kernel was chosen by: the parameter of `kernel_`.
+        Same as `parameter_`. Only available if the parameter is one matrix.
     support_ : ndarray of shape (n_support,)
         Indices of the support vectors in the training data: the rows with a nonzero coefficient.
         Equal rows with equal targets are merged and count as the first one.
@@ -138,6 +147,7 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
     See Also
     --------
     LearnedKernelSVC : Classification with a learned kernel.
+    MultipleKernelSVR : Regression with a weighted sum of given kernels.
     KernelPathCV : Cross-validated choice of `C` and the other parameters.
 
     Notes

@@ -69,10 +69,12 @@ def solve_problem(
             start = None  # the parameter of another kernel set means nothing here
         state_of = partial(fitted_state, problem, deepcopy(bound.kernels), scores)
         scorer = _score_monitor(estimator, problem, state_of, scores)
+        fixed = estimator._fixed_parameter(problem, bound)
+        if start is not None and fixed is not None:
+            start = start.with_parameter(fixed)  # of an earlier fit, only the machines are left
         if callbacks.scikit_learn is not None:
             callbacks.scikit_learn.state_of = state_of
         monitors = [start, display, scorer, checkpoint, callbacks.scikit_learn, callbacks.callback]
-        fixed = estimator._fixed_parameter(problem, bound)
         saddle_point = SaddlePoint(bound, problem.machines.dual, fixed)
         result = _run_solver(estimator, saddle_point, start, Monitors(monitors))
     if checkpoint is not None:
@@ -114,7 +116,7 @@ def _open_checkpoint(
     if estimator.checkpoint is None:
         return None
     name, dual = type(estimator).__name__, problem.machines.dual
-    mark = fingerprint(name, problem.rows, dual, kernels, getattr(estimator, "weighting", None))
+    mark = fingerprint(name, problem.rows, dual, kernels, estimator._rule())
     return Checkpoint(estimator.checkpoint, mark)
 
 
@@ -153,12 +155,9 @@ def require_fit_memory(estimator: Any, kernels: KernelSet, problem: TrainingProb
     sizes, itemsize = problem.machines.sizes, np.dtype(estimator.precision).itemsize
     needed = kernels.memory_estimate(sum(sizes), len(problem.box.kept), itemsize)
     needed += working_memory(estimator._solver_name(), sizes, itemsize, by_rows=kernels.by_rows)
-    remedies = [] if itemsize == 4 else ["precision='float32'"]
-    if estimator._solver_name() not in ("auto", "working-set"):
-        remedies.append("solver='working-set'")
     several = f" in {len(sizes)} machines" if len(sizes) > 1 else ""
     require_memory(
         needed,
         f"Learning a kernel on {sum(sizes)} rows{several}",
-        f"Use {' or '.join([*remedies, 'fewer rows'])}.",
+        estimator._memory_remedy(),
     )

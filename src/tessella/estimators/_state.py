@@ -48,6 +48,8 @@ class FittedState:
         the data as given. None after a fit that has reached its tolerance, which nobody resumes.
     _sample_rows : ndarray of shape (at most 256, n_features)
         Training rows from which the relevance of features is computed.
+    _training_range : ndarray of shape (2, n_features)
+        Smallest and largest value of each feature in the rows that the model was learned from.
     """
 
     n_features_in_: int
@@ -71,6 +73,7 @@ class FittedState:
     _target_scale: float
     _w_bound: FloatArray | None
     _sample_rows: FloatArray
+    _training_range: FloatArray
 
     def attributes(self) -> dict[str, Any]:
         """The attributes by name, without those that this model does not have."""
@@ -140,6 +143,7 @@ def _common(problem: TrainingProblem, coefficients: FloatArray) -> dict[str, Any
         "_n_rows": problem.n_given,
         "_target_scale": problem.target_scale,
         "_sample_rows": representative_rows(problem.rows, _SAMPLE_SIZE),
+        "_training_range": np.array([problem.rows.X.min(axis=0), problem.rows.X.max(axis=0)]),
     }
 
 

@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from tessella.inspection._names import feature_names
-from tessella.inspection._summary import Facts, facts_of, kernel_weights, quick_relevance
+from tessella.inspection._summary import (
+    Facts,
+    facts_of,
+    kernel_weights,
+    part_shares,
+    quick_relevance,
+)
 
 _SHOWN = 10  # bars
 _LONGEST_NAME = 44  # characters; only both ends of a longer name are shown
@@ -108,7 +114,9 @@ def _model_parts(model: Any) -> str:
     parts = [
         _attempt(lambda: _table(_certificate_title(facts), _certificate(facts))),
         _attempt(lambda: _table("Model", _sizes(facts))),
-        _attempt(lambda: _weights(model) if hasattr(model, "weights_") else _relevance(model)),
+        _attempt(lambda: _shares(model)),
+        _attempt(lambda: _weights(model, facts)),
+        _attempt(lambda: _relevance(model)),
     ]
     return f'<p>{escape(verdict(facts))}</p><div class="tessella-parts">{"".join(parts)}</div>'
 
@@ -159,13 +167,18 @@ def _sizes(facts: Facts) -> Rows:
             yield name, f"{count:,}"
     if facts.weighting is not None:
         yield "weighting", facts.weighting
-    if len(facts.matrices) > 1:
-        yield "learned kernels", f"{len(facts.matrices)}, one for each pair of classes"
-    if facts.matrix_side is not None:
-        yield "side of P", f"{facts.matrix_side:,}"
+    if len(facts.kernels) > 1:
+        yield "learned kernels", f"{len(facts.kernels)}, one for each pair of classes"
+    sides = facts.matrix_sides
+    if sides:
+        yield "side of P", ", ".join(f"{side:,}" for side in sides)
         if facts.ranks_are_quick:
-            low, high = min(facts.matrix_ranks()), max(facts.matrix_ranks())
-            yield "rank of P", f"{low:,}" if low == high else f"{low:,} to {high:,}"
+            yield "rank of P", ", ".join(map(_span, facts.matrix_ranks()))
+
+
+def _span(values: list[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _relevance(model: Any) -> str:
@@ -178,9 +191,20 @@ def _relevance(model: Any) -> str:
     return _bars(title, ("feature", "share"), [(names[j], float(shares[j])) for j in order])
 
 
-def _weights(model: Any) -> str:
+def _shares(model: Any) -> str:
+    shares = part_shares(model)
+    if len(shares) < 2:
+        return ""
+    return _bars("Parts of the kernel: share of the trace", ("part", "share"), shares)
+
+
+def _weights(model: Any, facts: Facts) -> str:
+    if not facts.n_weights:
+        return ""
     weights = kernel_weights(model)
-    title = f"Kernel weights: {len(weights):,} of {len(model.weights_):,} are not zero"
+    title = f"Kernel weights: {len(weights):,} of {facts.n_weights:,} are not zero"
+    if len(facts.kernels) > 1:
+        title = f"Kernel weights: means over {len(facts.kernels):,} pairs of classes"
     return _bars(title, ("kernel", "weight"), weights)
 
 

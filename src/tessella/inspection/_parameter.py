@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from tessella.inspection._matplotlib import axes_for, diverging_colors
 from tessella.inspection._names import feature_names as names_of
 from tessella.inspection._names import one_kernel
+from tessella.inspection._summary import KernelPart, kernel_parts
 from tessella.kernels import BasisFunction, LearnedKernel, basis_functions
 
 FloatArray = NDArray[np.float64]
@@ -63,13 +64,18 @@ class ParameterDisplay:
         self.functions = list(functions)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
+    def from_estimator(
+        cls, estimator: Any, *, part: int | None = None, ax: Any = None, **kwargs: Any
+    ) -> Self:
         """Draw the matrix P of a fitted estimator.
 
         Parameters
         ----------
         estimator : fitted LearnedKernelSVC or LearnedKernelSVR
             Estimator whose ``kernel_`` is drawn.
+        part : int, optional
+            Number of the part to draw, from 0, if the kernels of the estimator are a sum of kernel
+            sets. It can be left out if only one part has a matrix.
         ax : matplotlib Axes, optional
             Axes to draw on. By default, a new figure is created.
         **kwargs : dict
@@ -82,13 +88,14 @@ class ParameterDisplay:
         """
         kernel = one_kernel(estimator)
         names = names_of(estimator, kernel.n_features_in)
-        return cls.from_kernel(kernel, feature_names=names, ax=ax, **kwargs)
+        return cls.from_kernel(kernel, part=part, feature_names=names, ax=ax, **kwargs)
 
     @classmethod
     def from_kernel(
         cls,
         kernel: LearnedKernel,
         *,
+        part: int | None = None,
         feature_names: Sequence[str] | None = None,
         ax: Any = None,
         **kwargs: Any,
@@ -99,6 +106,9 @@ class ParameterDisplay:
         ----------
         kernel : LearnedKernel
             Kernel whose matrix is drawn.
+        part : int, optional
+            Number of the part to draw, from 0, if the kernel is from a sum of kernel sets. It can
+            be left out if only one part has a matrix.
         feature_names : sequence of str, optional
             Names of all columns of the data. By default, x0, x1 and so on.
         ax : matplotlib Axes, optional
@@ -110,10 +120,18 @@ class ParameterDisplay:
         -------
         ParameterDisplay
             The display, which has been drawn.
+
+        Raises
+        ------
+        ValueError
+            If the parameter is not a matrix but the weights of a dictionary, or if several parts
+            of a sum have a matrix and `part` is not given.
         """
         names = names_of(None, kernel.n_features_in) if feature_names is None else feature_names
-        seen = [names[column] for column in kernel.box.kept]
-        return cls(kernel.P, functions=basis_functions(kernel.kernels, seen)).plot(ax, **kwargs)
+        chosen = _part_with_matrix(kernel_parts(kernel), part)
+        seen = [names[column] for column in chosen.columns]
+        functions = basis_functions(chosen.kernels, seen)
+        return cls(chosen.parameter, functions=functions).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, *, max_shown: int = 24, **kwargs: Any) -> Self:
         """Draw the display.
@@ -184,6 +202,23 @@ class ParameterDisplay:
     def _entry(self, rows: list[int], columns: list[int]) -> float:
         block = self.P[np.ix_(rows, columns)]
         return float(block[0, 0]) if block.size == 1 else float(np.linalg.norm(block))
+
+
+def _part_with_matrix(parts: list[KernelPart], number: int | None) -> KernelPart:
+    """Return the part with this number; without a number, the only part that has a matrix."""
+    matrices = [k for k, part in enumerate(parts) if part.is_matrix]
+    if number is None and len(matrices) == 1:
+        number = matrices[0]
+    if number is None and matrices:
+        raise ValueError(f"Several parts of the kernel have a matrix; give one of part={matrices}.")
+    if number is not None and not 0 <= number < len(parts):
+        raise ValueError(f"part={number!r} does not exist; the kernel has {len(parts)} parts.")
+    if number is None or not parts[number].is_matrix:
+        raise ValueError(
+            "The parameter is the weights of a dictionary and not a matrix. The weights are in the "
+            "attribute parameter_ of the estimator, and its display in a notebook shows them."
+        )
+    return parts[number]
 
 
 def _write_numbers(ax: Any, shown: FloatArray, limit: float) -> None:

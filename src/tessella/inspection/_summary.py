@@ -2,21 +2,91 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tessella.inspection._names import feature_names
-from tessella.kernels import PolynomialKernels, TessellatedKernels
+from tessella.kernels import (
+    FittedDictionary,
+    FunctionKernel,
+    KernelSet,
+    KernelsOnFeatures,
+    KernelSum,
+    LearnedKernel,
+    PolynomialKernels,
+    TessellatedKernels,
+    basis_functions,
+    kernel_name,
+    shortened_list,
+)
 
 FloatArray = NDArray[np.float64]
 
 _QUICK_SECONDS = 0.25  # longest time for computing the relevance when a model is displayed
 _QUICK_SIDE = 400  # largest number of rows of a P whose rank is computed for a display
+_PER_KERNEL = 0.008  # microseconds for a value of a Gaussian or a polynomial kernel
 _LEVELS = 16  # levels of a feature in the table from which the relevance is computed
-_FEW_NAMES = 3  # names of features shown in the name of a kernel
+
+
+@dataclass(frozen=True, eq=False)
+class KernelPart:
+    """A part of a learned kernel that has one matrix or one vector of weights as its parameter.
+
+    Attributes
+    ----------
+    kernels : KernelSet
+        Kernel set of the part.
+    parameter : ndarray
+        Positive semidefinite matrix of the part, or its weights.
+    columns : ndarray of int
+        Columns of the data that the part sees.
+    n_features : int
+        Number of columns of the data.
+    share : float
+        Share of the part in the trace of all parameters; the shares of a kernel sum to one.
+    """
+
+    kernels: KernelSet
+    parameter: FloatArray
+    columns: NDArray[np.intp]
+    n_features: int
+    share: float
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether the parameter is a matrix, and not weights."""
+        return self.parameter.ndim == 2
+
+    def name(self, names: Sequence[str]) -> str:
+        """Return a name with the settings of the part and the features that it sees."""
+        if isinstance(self.kernels, FittedDictionary):
+            text = f"KernelDictionary of {len(self.kernels)} kernels"
+        else:
+            text = kernel_name(self.kernels, names)
+        if len(self.columns) == self.n_features:
+            return text
+        return f"{text} of {shortened_list([names[j] for j in self.columns])}"
+
+
+def kernel_parts(kernel: LearnedKernel) -> list[KernelPart]:
+    """Return the parts of a learned kernel: one, or those of a sum of kernel sets."""
+    return _parts(kernel.kernels, kernel.parameter, kernel.box.kept, kernel.n_features_in)
+
+
+def _parts(
+    kernels: KernelSet, parameter: Any, columns: NDArray[np.intp], n_features: int
+) -> list[KernelPart]:
+    if isinstance(kernels, KernelsOnFeatures):
+        return _parts(kernels.kernels, parameter, columns[list(kernels.features)], n_features)
+    if isinstance(kernels, KernelSum):
+        each = zip(kernels.parts, parameter, strict=True)
+        return [part for own in each for part in _parts(*own, columns, n_features)]
+    share = kernels.cone(len(columns)).trace(parameter)
+    return [KernelPart(kernels, parameter, columns, n_features, share)]
 
 
 @dataclass(frozen=True)
@@ -58,9 +128,9 @@ class Facts:
         Number of features.
     support_vectors : int
         Number of support vectors.
-    matrices : tuple of ndarray
-        Matrix P of each learned kernel. Most models have one; weighted sums of given kernels have
-        none.
+    kernels : tuple of tuple of KernelPart
+        Parts of each learned kernel. Most models have one kernel with one part. A sum of kernel
+        sets has several parts, and a model with separate pairs of classes has several kernels.
     """
 
     objective: float
@@ -78,7 +148,7 @@ class Facts:
     rows: int | None
     features: int | None
     support_vectors: int
-    matrices: tuple[FloatArray, ...]
+    kernels: tuple[tuple[KernelPart, ...], ...]
 
     @property
     def within_tol(self) -> bool:
@@ -86,18 +156,32 @@ class Facts:
         return bool(self.gap <= self.tol)
 
     @property
-    def matrix_side(self) -> int | None:
-        """Number of rows of P, which is the same for all kernels of a model."""
-        return len(self.matrices[0]) if self.matrices else None
+    def matrices(self) -> list[list[FloatArray]]:
+        """Matrices of the parts that have one: a list for each part, with one for each kernel."""
+        parts = zip(*self.kernels, strict=True)
+        return [[part.parameter for part in own] for own in parts if own[0].is_matrix]
+
+    @property
+    def matrix_sides(self) -> list[int]:
+        """Number of rows of P of each part that has a matrix."""
+        return [len(own[0]) for own in self.matrices]
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights of all dictionaries of a kernel."""
+        parts = self.kernels[0] if self.kernels else ()
+        return sum(len(part.parameter) for part in parts if not part.is_matrix)
 
     @property
     def ranks_are_quick(self) -> bool:
         """Whether the ranks can be computed without a noticeable delay."""
-        return sum(float(len(P)) ** 3 for P in self.matrices) <= _QUICK_SIDE**3
+        return sum(float(len(P)) ** 3 for own in self.matrices for P in own) <= _QUICK_SIDE**3
 
-    def matrix_ranks(self) -> list[int]:
-        """Return the numerical rank of each P."""
-        return [int(np.linalg.matrix_rank(P, hermitian=True)) for P in self.matrices]
+    def matrix_ranks(self) -> list[list[int]]:
+        """Return the numerical ranks of the matrices."""
+        return [
+            [int(np.linalg.matrix_rank(P, hermitian=True)) for P in own] for own in self.matrices
+        ]
 
 
 def facts_of(model: Any) -> Facts:
@@ -137,7 +221,7 @@ def facts_of(model: Any) -> Facts:
         rows=getattr(model, "_n_rows", None),
         features=getattr(model, "n_features_in_", None),
         support_vectors=len(model.support_vectors_),
-        matrices=tuple(kernel.P for kernel in _learned_kernels(model)),
+        kernels=tuple(tuple(kernel_parts(kernel)) for kernel in _as_list(model.kernel_)),
     )
 
 
@@ -146,10 +230,6 @@ def _as_list(value: Any) -> list[Any]:
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
-
-
-def _learned_kernels(model: Any) -> list[Any]:
-    return [kernel for kernel in _as_list(model.kernel_) if hasattr(kernel, "P")]
 
 
 # ------------------------------------------------------------------------------ relevance
@@ -166,61 +246,83 @@ def quick_relevance(model: Any) -> FloatArray | None:
 def relevance_seconds(model: Any) -> float:
     """Estimate the time for computing the relevance of the features on one core.
 
-    The estimate is based on measurements. A value of the learned function costs a fixed time, a
-    time for each row of P, and a time for each feature of each support vector. The cost of a
-    kernel set that is defined in Python is not known and is assumed to be high.
+    The estimate is based on measurements. A value of the learned function costs, for a family of
+    kernels, a fixed time, a time for each row of P, and a time for each feature of each support
+    vector. For a dictionary it costs a time for each support vector and each kernel that has a
+    weight. The cost of a kernel that is defined in Python is not known and is assumed to be high.
     """
-    kernels = _learned_kernels(model)
-    known = (TessellatedKernels, PolynomialKernels)
-    if not all(isinstance(kernel.kernels, known) for kernel in kernels):
-        return np.inf
+    parts = [part for kernel in _as_list(model.kernel_) for part in kernel_parts(kernel)]
     count, width = model.support_vectors_.shape
-    microseconds = sum(0.3 + 0.015 * len(kernel.P) + 7.5e-5 * count * width for kernel in kernels)
+    microseconds = sum(_microseconds(part, count) for part in parts)
     return float(1e-6 * microseconds * len(model._sample_rows) * _LEVELS * width)
+
+
+def _microseconds(part: KernelPart, n_support: int) -> float:
+    """Estimate the time for one value of the learned function."""
+    kernels, width = part.kernels, len(part.columns)
+    if isinstance(kernels, TessellatedKernels | PolynomialKernels):
+        return 0.3 + 0.015 * len(part.parameter) + 7.5e-5 * n_support * width
+    if not isinstance(kernels, FittedDictionary):
+        return np.inf
+    used = [kernels.kernels[k] for k in np.flatnonzero(part.parameter)]
+    if any(isinstance(kernel, FunctionKernel) for kernel in used):
+        return np.inf
+    return 0.3 + _PER_KERNEL * n_support * len(used)
 
 
 # ---------------------------------------------------------------------------- weights
 
 
-def kernel_weights(model: Any) -> list[tuple[str, float]]:
-    """Return the names and weights of the kernels of a weighted sum, except those of weight zero.
+def part_shares(model: Any) -> list[tuple[str, float]]:
+    """Return the names and shares of the parts of a sum of kernel sets, in the order of the sum.
 
     Parameters
     ----------
-    model : fitted MultipleKernelSVC or MultipleKernelSVR
-        Model whose weights are returned. Features have their names if the model knows them.
+    model : fitted estimator of this library
+        Model whose shares are returned. If it has a kernel for each pair of classes, the shares
+        are means over the pairs.
 
     Returns
     -------
     list of (str, float)
-        Names and weights, in the order of decreasing weights.
+        Names and shares, which sum to one. The list has one entry if the kernels are not a sum.
     """
-    weights = np.asarray(model.weights_)
     names = feature_names(model, model.n_features_in_)
-    order = np.argsort(-weights, kind="stable")
-    kernels = model.dictionary_.kernels
-    return [(kernel_name(kernels[k], names), float(weights[k])) for k in order if weights[k] > 0]
-
-
-def kernel_name(kernel: Any, names: list[str]) -> str:
-    """Return a name that contains the type of a kernel and the features that it depends on."""
-    if not is_dataclass(kernel):
-        return repr(kernel)
-    settings = [(f.name, getattr(kernel, f.name), f.default) for f in fields(kernel)]
-    parts = [
-        f"{name}={_short(value)}"
-        for name, value, default in settings
-        if name != "features" and value != default
+    kernels = [kernel_parts(kernel) for kernel in _as_list(model.kernel_)]
+    return [
+        (own[0].name(names), float(np.mean([part.share for part in own])))
+        for own in zip(*kernels, strict=True)
     ]
-    features = getattr(kernel, "features", None)
-    text = f"{type(kernel).__name__}({', '.join(parts)})"
-    return text if features is None else f"{text} of {_listed([names[j] for j in features])}"
 
 
-def _short(value: Any) -> str:
-    return value.__name__ if hasattr(value, "__name__") else repr(value)
+def kernel_weights(model: Any) -> list[tuple[str, float]]:
+    """Return the names and weights of the kernels of all dictionaries of a model.
+
+    Parameters
+    ----------
+    model : fitted estimator of this library
+        Model whose weights are returned. Features have their names if the model knows them. If it
+        has weights for each pair of classes, they are means over the pairs.
+
+    Returns
+    -------
+    list of (str, float)
+        Names and weights of the kernels whose weight is not zero, in the order of decreasing
+        weights. The list is empty if the kernels of the model have no dictionary.
+    """
+    names = feature_names(model, model.n_features_in_)
+    kernels = [kernel_parts(kernel) for kernel in _as_list(model.kernel_)]
+    found: dict[str, float] = {}
+    for part in (part for parts in kernels for part in parts if not part.is_matrix):
+        for name, weight in zip(_names_of_weights(part, names), part.parameter, strict=True):
+            found[name] = found.get(name, 0.0) + float(weight) / len(kernels)
+    used = [(name, weight) for name, weight in found.items() if weight > 0]
+    return sorted(used, key=lambda pair: -pair[1])
 
 
-def _listed(names: list[str]) -> str:
-    hidden = len(names) - _FEW_NAMES
-    return ", ".join(names[:_FEW_NAMES]) + (f" and {hidden} more" if hidden > 0 else "")
+def _names_of_weights(part: KernelPart, names: Sequence[str]) -> list[str]:
+    seen = [names[j] for j in part.columns]
+    own = [function.monomial for function in basis_functions(part.kernels, seen)]
+    if len(part.columns) == part.n_features:
+        return own
+    return [name if " of " in name else f"{name} of {shortened_list(seen)}" for name in own]

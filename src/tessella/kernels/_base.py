@@ -204,6 +204,14 @@ class BoundKernelSet(ABC):
             of n_params; for weights the indices of the kernels that are left.
         """
 
+    def subset(self, rows: NDArray[np.intp]) -> BoundKernelSet:
+        """The same set on some of the training rows, in any order, as if it were bound to them.
+
+        Unlike :meth:`restrict`, it prepares nothing for the repeated evaluations of a Newton
+        iteration.
+        """
+        return self.restrict(rows)
+
     @abstractmethod
     def diag(self, P: Point) -> FloatArray:
         """``k(x, x)`` for each training row."""
@@ -237,7 +245,8 @@ class KernelSet(ABC):
     ``a.on_features([0, 2])`` is the set on some columns of the data.
     """
 
-    #: Name under which model files record the family; None when it cannot be written as data.
+    #: Name under which model files record the family; None when it cannot be written as data. Model
+    #: files store kernel sets that :func:`tessella.persistence.register_kernel_set` was called for.
     family: ClassVar[str | None] = None
 
     @property
@@ -432,19 +441,28 @@ class KernelSet(ABC):
             Diagonal of the kernel matrix of X.
         """
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's signature
-        """Hyperparameters by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Hyperparameters by name; those of a kernel set within as ``"kernels__delta"``."""
+        params = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        inner = [(k, v) for k, v in params.items() if deep and isinstance(v, KernelSet)]
+        for name, kernels in inner:
+            own = kernels.get_params(deep=True)
+            params |= {f"{name}__{key}": value for key, value in own.items()}
+        return params
 
     def set_params(self, **params: Any) -> Self:
-        """Change hyperparameters by name."""
-        known = self.get_params()
+        """Change hyperparameters by name; those of a kernel set within as ``"kernels__delta"``."""
         for name, value in params.items():
+            known = self.get_params()
             if name not in known:
                 raise ValueError(
                     f"{type(self).__name__} has no parameter {name!r}; it has {sorted(known)}."
                 )
-            setattr(self, name, value)
+            own, _, inner = name.partition("__")
+            if inner:
+                getattr(self, own).set_params(**{inner: value})
+            else:
+                setattr(self, name, value)
         return self
 
 

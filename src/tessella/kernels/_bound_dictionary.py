@@ -85,10 +85,10 @@ class BoundDictionary(BoundKernelSet):
             stacked=True,
         )
 
-    def reordered(self, order: IntArray) -> BoundDictionary:
-        """The same kernels on the training rows in another order."""
-        rows, which = np.ascontiguousarray(self._rows[order]), np.array(self._which, np.intp)
-        return BoundDictionary(self.kernels, rows, self.dtype, self._n_jobs, which)
+    def subset(self, rows: IntArray) -> BoundDictionary:
+        """See :meth:`BoundKernelSet.subset`."""
+        own, which = np.ascontiguousarray(self._rows[rows]), np.array(self._which, np.intp)
+        return BoundDictionary(self.kernels, own, self.dtype, self._n_jobs, which)
 
     @cached_property
     def stack(self) -> FloatArray | None:

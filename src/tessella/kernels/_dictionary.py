@@ -142,7 +142,21 @@ class KernelDictionary(KernelSet):
 
     def cone(self, n_features: int) -> Cone:
         """The weights; with `each_feature`, for data in which all features vary."""
-        return Nonnegative(len(self._listed(n_features, np.arange(n_features))))
+        return Nonnegative(len(self.listed(n_features)))
+
+    def listed(self, n_features: int) -> tuple[SingleKernel, ...]:
+        """The kernels in the order of their weights, for data in which all features vary.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features of the data.
+
+        Returns
+        -------
+        tuple of Gaussian, Polynomial or FunctionKernel
+        """
+        return self._listed(n_features, np.arange(n_features))
 
     def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> FittedDictionary:
         """The dictionary on the features and the scale of training rows.

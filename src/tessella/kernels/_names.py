@@ -1,19 +1,24 @@
-"""Names of the basis functions: what the rows and columns of P stand for."""
+"""Names of the basis functions and of single kernels: what the entries of a parameter stand for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from functools import singledispatch
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tessella.kernels._base import KernelSet
+from tessella.kernels._dictionary import FittedDictionary, KernelDictionary
 from tessella.kernels._monomials import IntArray, checked_degree, exponents
+from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
+from tessella.kernels._sum import KernelSum
 from tessella.kernels._tessellated import TessellatedKernels
 from tessella.kernels._tessellated_basis import _powers
 
+_FEW_NAMES = 3  # names of features shown in the name of a kernel
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: Where a basis function of a tessellated kernel lives: z above x in every coordinate, or not.
 REGIONS = ("[z≥x]", "[z≱x]")
@@ -38,7 +43,7 @@ class BasisFunction(NamedTuple):
 
 
 def basis_names(kernels: KernelSet, feature_names: Sequence[str]) -> list[str]:
-    """Names of the basis functions of a kernel set, in the order of the rows of P.
+    """Names of what the entries of a parameter stand for, in the order of its rows.
 
     Parameters
     ----------
@@ -50,9 +55,11 @@ def basis_names(kernels: KernelSet, feature_names: Sequence[str]) -> list[str]:
     Returns
     -------
     list of str
-        One name per row of P. For tessellated kernels a monomial times ``[z≥x]``, which is one
-        where z is at least x in every coordinate, or times ``[z≱x]``, which is one where it is
-        not. Features stand for their values scaled to [0, 1].
+        One name per row of P, which is that of a basis function. For tessellated kernels a
+        monomial times ``[z≥x]``, which is one where z is at least x in every coordinate, or times
+        ``[z≱x]``, which is one where it is not. Features stand for their values scaled to [0, 1].
+        For a dictionary one name per weight, which is that of a kernel. For a sum of kernel sets
+        the names of all its parts, one part after the other.
 
     Examples
     --------
@@ -61,6 +68,10 @@ def basis_names(kernels: KernelSet, feature_names: Sequence[str]) -> list[str]:
     ['1·[z≥x]', 'age·[z≥x]', 'height·[z≥x]', '1·[z≱x]', 'age·[z≱x]', 'height·[z≱x]']
     >>> basis_names(PolynomialKernels(degree=2), ["a", "b"])
     ['1', 'a', 'b', 'a²', 'a·b', 'b²']
+    >>> from tessella.kernels import Gaussian, KernelDictionary
+    >>> few = KernelDictionary([Gaussian(1.0), Gaussian(2.0, features=1)])
+    >>> basis_names(PolynomialKernels(degree=1) + few, ["a", "b"])
+    ['1', 'a', 'b', 'Gaussian(bandwidth=1.0)', 'Gaussian(bandwidth=2.0) of b']
     """
     return [str(function) for function in basis_functions(kernels, feature_names)]
 
@@ -87,6 +98,63 @@ def _(kernels: TessellatedKernels, feature_names: Sequence[str]) -> list[BasisFu
     variables = [*feature_names, *(f"z({name})" for name in feature_names)]
     monomials = [_monomial(power, variables) for power in powers]
     return [BasisFunction(monomial, region) for region in REGIONS for monomial in monomials]
+
+
+@basis_functions.register
+def _(kernels: FittedDictionary, feature_names: Sequence[str]) -> list[BasisFunction]:
+    return [BasisFunction(kernel_name(kernel, feature_names)) for kernel in kernels.kernels]
+
+
+@basis_functions.register
+def _(kernels: KernelDictionary, feature_names: Sequence[str]) -> list[BasisFunction]:
+    found = kernels.listed(len(feature_names))
+    return [BasisFunction(kernel_name(kernel, feature_names)) for kernel in found]
+
+
+@basis_functions.register
+def _(kernels: KernelsOnFeatures, feature_names: Sequence[str]) -> list[BasisFunction]:
+    seen = [feature_names[feature] for feature in kernels.features]
+    return basis_functions(kernels.kernels, seen)
+
+
+@basis_functions.register
+def _(kernels: KernelSum, feature_names: Sequence[str]) -> list[BasisFunction]:
+    return [name for part in kernels.parts for name in basis_functions(part, feature_names)]
+
+
+def kernel_name(kernel: Any, feature_names: Sequence[str]) -> str:
+    """Name of a kernel with its settings, and with the features that it looks at.
+
+    Parameters
+    ----------
+    kernel : Gaussian, Polynomial, FunctionKernel or any other object
+        The kernel.
+    feature_names : sequence of str
+        Names of the features, by their number.
+    """
+    if not is_dataclass(kernel):
+        return repr(kernel)
+    settings = [(f.name, getattr(kernel, f.name), f.default) for f in fields(kernel)]
+    parts = [
+        f"{name}={_short(value)}"
+        for name, value, default in settings
+        if name != "features" and value != default
+    ]
+    features = next((value for name, value, _ in settings if name == "features"), None)
+    text = f"{type(kernel).__name__}({', '.join(parts)})"
+    if features is None:
+        return text
+    return f"{text} of {shortened_list([feature_names[j] for j in features])}"
+
+
+def _short(value: Any) -> str:
+    return value.__name__ if hasattr(value, "__name__") else repr(value)
+
+
+def shortened_list(names: Sequence[str]) -> str:
+    """The first of some names, and how many others there are."""
+    hidden = len(names) - _FEW_NAMES
+    return ", ".join(names[:_FEW_NAMES]) + (f" and {hidden} more" if hidden > 0 else "")
 
 
 def _monomial(power: IntArray, names: Sequence[str]) -> str:

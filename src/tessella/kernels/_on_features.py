@@ -179,6 +179,10 @@ class BoundOnFeatures(BoundKernelSet):
         """See :meth:`BoundKernelSet.restrict`."""
         return BoundOnFeatures(self._inner.restrict(rows, face), self._features)
 
+    def subset(self, rows: NDArray[np.intp]) -> BoundOnFeatures:
+        """See :meth:`BoundKernelSet.subset`."""
+        return BoundOnFeatures(self._inner.subset(rows), self._features)
+
     def diag(self, P: Point) -> FloatArray:
         """See :meth:`BoundKernelSet.diag`."""
         return self._inner.diag(P)

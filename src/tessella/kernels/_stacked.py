@@ -68,6 +68,11 @@ class StackedKernels(BoundKernelSet):
         chosen = zip(self._parts, split_rows(rows, self._starts), strict=True)
         return StackedKernels([part.restrict(own, face) for part, own in chosen if len(own)])
 
+    def subset(self, rows: NDArray[np.intp]) -> StackedKernels:
+        """See :meth:`BoundKernelSet.subset`; `rows` ascend, machines without any are left out."""
+        chosen = zip(self._parts, split_rows(rows, self._starts), strict=True)
+        return StackedKernels([part.subset(own) for part, own in chosen if len(own)])
+
     def diag(self, P: Point) -> FloatArray:
         """See :meth:`BoundKernelSet.diag`."""
         return np.concatenate([part.diag(P) for part in self._parts])

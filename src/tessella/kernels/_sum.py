@@ -197,6 +197,10 @@ class BoundSum(BoundKernelSet):
         faces = zip(self.parts, _each(face, self.parts), strict=True)
         return BoundSum([part.restrict(rows, own) for part, own in faces])
 
+    def subset(self, rows: NDArray[np.intp]) -> BoundSum:
+        """See :meth:`BoundKernelSet.subset`."""
+        return BoundSum([part.subset(rows) for part in self.parts])
+
     def diag(self, P: Blocks) -> FloatArray:
         """See :meth:`BoundKernelSet.diag`."""
         return reduce(add, (part.diag(own) for part, own in zip(self.parts, P, strict=True)))

@@ -40,7 +40,10 @@ def default_estimator(y: Any) -> LearnedKernelSVC | LearnedKernelSVR:
 
 
 def default_grid(estimator: Any) -> dict[str, Sequence[Any]]:
-    """The default values of C, and of delta if the kernels of the estimator have it."""
+    """The default values of C, and of delta if the kernels of the estimator have it.
+
+    Sums of kernel sets may have a delta for each part, all of which would be too many points.
+    """
     learner, prefix = last_step(estimator), last_step_prefix(estimator)
     grid: dict[str, Sequence[Any]] = {f"{prefix}C": DEFAULT_C}
     if learner.kernels == "tessellated":

@@ -57,13 +57,17 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
 
     Parameters
     ----------
-    estimator : LearnedKernelSVC, LearnedKernelSVR or Pipeline, default=None
-        Estimator to tune. A pipeline has to end in one of the two. With None, the target decides:
+    estimator : LearnedKernelSVC, LearnedKernelSVR, MultipleKernelSVC, MultipleKernelSVR or \
+            Pipeline, default=None
+        Estimator to tune. A pipeline has to end in one of the four. With None, the target decides:
         :class:`~tessella.LearnedKernelSVC` for labels (two values, text, or at most 20 different
         whole numbers) and :class:`~tessella.LearnedKernelSVR` for any other numbers.
     param_grid : dict or list of dict, default=None
         Values to try for each parameter, as for GridSearchCV. By default
-        ``C = 0.1, 1, ..., 10000`` and, for tessellated kernels, ``delta = 0.1, 1, 4``.
+        ``C = 0.1, 1, ..., 10000`` and, for tessellated kernels, ``delta = 0.1, 1, 4``. For a
+        :class:`KernelDictionary` and for a sum of kernel sets the default is C alone. The
+        parameters of a part of a sum have names such as ``kernels__0__delta``, with the number of
+        the part.
     cv : int, splitter or iterable, default=None
         Cross-validation splits, as for GridSearchCV. By default there are five folds, which are
         stratified for a classifier.
@@ -125,12 +129,15 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
     --------
     LearnedKernelSVC : Classification with a learned kernel.
     LearnedKernelSVR : Regression with a learned kernel.
+    MultipleKernelSVC : Classification with a weighted sum of kernels.
+    MultipleKernelSVR : Regression with a weighted sum of kernels.
 
     Notes
     -----
     Candidates that differ in C alone form a path. The paths of the first fold are evaluated first,
     each in ascending order of C. The other folds start from its kernels, which are often so close
-    to their own that one SVM and its certificate are enough.
+    to their own that one SVM and its certificate are enough. A kernel whose parameter has another
+    shape is not used as a start, for instance if a feature is constant in one of the folds.
 
     The search chooses the same candidate as GridSearchCV as far as the tolerance allows. Two fits
     certified to the same `tol` do not have the same score to the last digit, which decides where

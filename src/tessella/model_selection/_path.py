@@ -192,8 +192,9 @@ def evaluate_path(settings: SearchSettings, path: FoldPath) -> PathResult:
     """Fit and score every candidate of a path.
 
     The fit of a candidate starts from the kernel that another fold has learned for it, or else
-    from the kernel and the dual coefficients of the previous candidate. The start saves time and
-    changes nothing else, because every fit is certified to the tolerance of the estimator.
+    from the kernel and the dual coefficients of the previous candidate. A kernel whose parameter
+    has another shape is ignored. The start saves time and changes nothing else, because every fit
+    is certified to the tolerance of the estimator.
     """
     results: list[CandidateResult] = []
     previous = None
@@ -259,8 +260,9 @@ def check_learner(estimator: Any) -> None:
     """Raise TypeError for an estimator that the search cannot tune."""
     if not isinstance(last_step(estimator), BaseLearnedKernel):
         raise TypeError(
-            f"estimator={estimator!r} must be a LearnedKernelSVC, a LearnedKernelSVR or a Pipeline "
-            "that ends in one. For other estimators use sklearn.model_selection.GridSearchCV."
+            f"estimator={estimator!r} must be a LearnedKernelSVC, LearnedKernelSVR, "
+            "MultipleKernelSVC or MultipleKernelSVR, or a Pipeline that ends in one. For other "
+            "estimators use sklearn.model_selection.GridSearchCV."
         )
 
 

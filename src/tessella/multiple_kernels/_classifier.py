@@ -61,8 +61,9 @@ class MultipleKernelSVC(KernelWeightsMixin, LearnedKernelSVC):
     multi_class : {"shared", "separate"}, default="shared"
         Kernels for more than two classes, where there is a machine for each pair of classes.
         "shared" finds one set of weights for all machines: the sum of their problems is convex,
-        and one certificate holds for it. "separate" finds weights for each machine; `kernel_`,
-        `weights_`, `history_` and `validation_scores_` are then lists.
+        and one certificate holds for it. "separate" finds weights for each machine, whose kernels
+        have the scale of its own rows; `kernel_`, `parameter_`, `weights_`, `dictionary_`,
+        `history_` and `validation_scores_` are then lists.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Whether `decision_function` has a column for each class or for each pair of classes, as in
         :class:`sklearn.svm.SVC`. Ignored with two classes.
@@ -107,6 +108,8 @@ class MultipleKernelSVC(KernelWeightsMixin, LearnedKernelSVC):
         Sorted labels.
     weights_ : ndarray of shape (n_kernels,)
         Weights of the kernels, which are not negative and sum to one.
+    parameter_ : ndarray of shape (n_kernels,)
+        Parameter of `kernel_`, as in the other estimators with a learned kernel. It is `weights_`.
     dictionary_ : FittedDictionary
         Kernels on the scale of the training rows: ``dictionary_.kernels[i]`` has weight i.
     kernel_ : LearnedKernel

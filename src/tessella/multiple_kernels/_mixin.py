@@ -31,6 +31,14 @@ class KernelWeightsMixin:
         """Name of the solver that the weighting asks for."""
         return _SOLVERS.get(self.weighting, "auto")
 
+    def _rule(self) -> str | None:
+        """Name of the rule that gives the weights, if they are not learned."""
+        return None if self.weighting in _SOLVERS else self.weighting
+
+    def _frugal_solver(self) -> list[str]:
+        """The parameter that chooses the solver with the least memory, if another one is chosen."""
+        return ["weighting='learned'"] if self.weighting == "simple" else []
+
     @property
     def weights_(self) -> Any:
         """Weights of the kernels, or a list of them with separate weights for pairs of classes."""
@@ -40,10 +48,10 @@ class KernelWeightsMixin:
         return kernel.parameter
 
     @property
-    def dictionary_(self) -> FittedDictionary:
-        """Kernels on the scale of the training rows."""
-        kernel = self.kernel_[0] if isinstance(self.kernel_, list) else self.kernel_
-        return cast(FittedDictionary, kernel.kernels)
+    def dictionary_(self) -> Any:
+        """Kernels on the scale of the training rows, or a list of them as for the weights."""
+        kernel = self.kernel_
+        return [own.kernels for own in kernel] if isinstance(kernel, list) else kernel.kernels
 
     def _check_params(self) -> None:
         if self.weighting not in _WEIGHTINGS:

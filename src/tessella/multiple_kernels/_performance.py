@@ -73,7 +73,7 @@ def _by_fold(fold: IntArray) -> tuple[IntArray, list[tuple[IntArray, IntArray]]]
 
 def _matrices(kernels: BoundDictionary, order: IntArray) -> Iterator[FloatArray]:
     """The matrix of one kernel after the other, in the same memory."""
-    ordered = kernels.reordered(order)
+    ordered = kernels.subset(order)
     K = np.empty((len(order), len(order)))
     for alone in np.eye(kernels.cone.degree):
         yield ordered.gram(alone, out=K)

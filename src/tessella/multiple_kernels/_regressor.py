@@ -95,6 +95,8 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
     ----------
     weights_ : ndarray of shape (n_kernels,)
         Weights of the kernels, which are not negative and sum to one.
+    parameter_ : ndarray of shape (n_kernels,)
+        Parameter of `kernel_`, as in the other estimators with a learned kernel. It is `weights_`.
     dictionary_ : FittedDictionary
         Kernels on the scale of the training rows: ``dictionary_.kernels[i]`` has weight i.
     kernel_ : LearnedKernel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,6 +54,7 @@ def fixed(
     Returns
     -------
     SolverResult
+        Its `n_iter` is the number of SVM solves.
 
     Raises
     ------
@@ -70,7 +73,8 @@ def fixed(
         n_jobs=n_jobs,
         callback=callback,
     )
-    return run_to_end(run, lambda run: _solve(run, problem.fixed, w0))
+    result = run_to_end(run, lambda run: _solve(run, problem.fixed, w0))
+    return replace(result, n_iter=result.n_svm)
 
 
 def _solve(run: Run, P: Point, w: FloatArray | None) -> SolverStatus:

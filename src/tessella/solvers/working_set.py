@@ -217,7 +217,7 @@ class _WorkingSet:
         kernels, dual = self._problem.kernels, self._dual
         while count := self._cone.subsample_size(dual.size, self._least_rows):
             rows, weight = sample_strata(dual, count, np.random.default_rng(0))
-            kernels, dual = kernels.restrict(rows), dual.restrict(rows, weight)
+            kernels, dual = kernels.subset(rows), dual.restrict(rows, weight)
             samples.append(SaddlePoint(kernels, dual))
         return samples
 
