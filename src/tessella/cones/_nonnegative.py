@@ -14,7 +14,7 @@ FloatArray = NDArray[np.float64]
 _WHOLE_COUNT = 32  # weights that always move together
 _LEAST_SUBSAMPLE = 40  # samples that find first weights, at least
 _NEAR = 0.8  # of the mean gradient: weights of the last face that stay in the next one
-_PROMISING = 0.99  # of the mean gradient: weights outside it that may join
+_PROMISING = 0.9  # of the mean gradient: weights outside it that may join
 _FRESH = 0.75  # of the directions asked for: a weight that joins costs a kernel matrix
 
 

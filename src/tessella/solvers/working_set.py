@@ -50,6 +50,11 @@ class WorkingSetSettings:
         Size of the working set in units of the number of free samples.
     first_tol : float
         Gap asked of the subsample, whose sampling error is larger anyway.
+    joint_accuracy : float
+        Least accuracy of a joint step; less would waste the exact SVM that follows.
+    face_accuracy : float
+        The same where the parameter moves within a face: there a round costs a pass over the
+        whole parameter, and a few more Newton steps cost less.
     max_newton : int
         Most Newton steps of one round; more of them mean that rounding has taken over.
     moved : float
@@ -73,6 +78,8 @@ class WorkingSetSettings:
     sparse: float = 0.25
     margin: float = 1.2
     first_tol: float = 0.1
+    joint_accuracy: float = 1e-3
+    face_accuracy: float = 1e-5
     max_newton: int = 60
     moved: float = 0.1
     growth: float = 1.05
@@ -343,7 +350,9 @@ class _WorkingSet:
         self, restricted: RestrictedProblem, face: Face, w: FloatArray
     ) -> CentralPathState:
         """The saddle point on the working set, from the current P and w."""
-        tol = max(0.1 * self._run.tol, min(1e-3, 0.03 * self._run.gap))
+        settings = self._settings
+        least = settings.joint_accuracy if face is None else settings.face_accuracy
+        tol = max(0.1 * self._run.tol, min(least, 0.03 * self._run.gap))
         M = restricted.cone.interior(self._cone.restrict(face, self._P))
         with limit_blas(self._run.n_jobs, len(w)):
             start = state_near(restricted, M, inwards(restricted.halves, w))
