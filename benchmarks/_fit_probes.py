@@ -40,7 +40,7 @@ def probes(whole: int) -> list[Probe]:
     return [
         Probe("tessella.solvers.working_set:_WorkingSet._guess", _first_p),
         Probe(f"{bound}.product_form", _outside(FORM)),
-        Probe(f"{bound}._gram", _of_whole(GRAM, whole), _gram_work),
+        Probe(f"{bound}.factor_gram", _of_whole(GRAM, whole), _gram_work),
         Probe(f"{bound}.moments", _of_whole(GRADIENT, whole), _moments_work),
         Probe(f"{moments}.factor_scores", _never, _scores_work),
         Probe("tessella.solvers._run:Run.record_point", _outside(CERTIFICATE)),

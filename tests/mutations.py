@@ -191,21 +191,21 @@ MUTATIONS = (
     ),
     # ---- other kernel sets, and what all share
     Mutation(
-        "BoundFeatures._gram (centring)",
+        "BoundFeatures.factor_gram (centring)",
         "kernels/_features.py",
         "            phi_right -= phi_right.mean(axis=0)\n",
         "",
         (CONFORMANCE,),
     ),
     Mutation(
-        "BoundFeatures._gram (blocks of rows)",
+        "BoundFeatures.factor_gram (blocks of rows)",
         "kernels/_features.py",
         "rows = slice(start, start + _GRAM_ROWS)",
         "rows = slice(start, start + _GRAM_ROWS - 1)",
         (OTHER_SETS,),
     ),
     Mutation(
-        "BoundFeatures._gram (symmetry)",
+        "BoundFeatures.factor_gram (symmetry)",
         "kernels/_features.py",
         "corner[...] = 0.5 * (corner + corner.T)",
         "corner[...] = corner",

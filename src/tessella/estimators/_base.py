@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from copy import copy
+from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from tessella.estimators._outside import OutsideCount, count_outside, warn_outsi
 from tessella.estimators._prediction import PredictionMixin
 from tessella.estimators._problem import TrainingProblem, ValidatedData
 from tessella.estimators._relevance import RelevanceMixin
+from tessella.estimators._separate import solve_separately
 from tessella.estimators._solving import FitCallbacks, solve_problem
 from tessella.estimators._state import FittedState
 from tessella.estimators._warm_start import PreviousFit
@@ -70,22 +72,33 @@ class BaseLearnedKernel(
     ) -> Self:
         """Fit the estimator; nothing of it changes before the one assignment at the end."""
         self._check_params()
-
-        def learn(monitor: CallbackMonitor | None) -> FittedState:
-            problem = self._prepare(self._validated(X, y, sample_weight))
-            callbacks = FitCallbacks(callback, monitor)
-            state = self._solve(problem, callbacks, PreviousFit.of(self))
-            if monitor is not None:
-                monitor.finish(state)
-            return state
-
-        state = run_with_callbacks(self, X, y, sample_weight, learn)
+        learn = partial(self._learn, X, y, sample_weight, callback)
+        if hasattr(self, "_skl_callbacks"):
+            state = run_with_callbacks(self, X, y, sample_weight, learn)
+        else:
+            state = learn(None)
         state.assign_to(self)
         # Only now, so that a warning that is turned into an error does not cost the model.
         if state.gap_ > self.tol:
             text = convergence_message(state, self)
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
         return self
+
+    def _learn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        callback: Callback | None,
+        monitor: CallbackMonitor | None,
+    ) -> FittedState:
+        """Validate, prepare and solve; `monitor` reports to the callbacks of scikit-learn."""
+        problem = self._prepare(self._validated(X, y, sample_weight))
+        solve = solve_separately if self._learns_separately(problem) else solve_problem
+        state = solve(self, problem, FitCallbacks(callback, monitor), PreviousFit.of(self))
+        if monitor is not None:
+            monitor.finish(state)
+        return state
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> ValidatedData:
         """Check the data with scikit-learn, without a trace in the estimator."""
@@ -102,11 +115,9 @@ class BaseLearnedKernel(
         """Turn validated data into the problem that a solver gets."""
         raise NotImplementedError
 
-    def _solve(
-        self, problem: TrainingProblem, callbacks: FitCallbacks, previous: PreviousFit | None
-    ) -> FittedState:
-        """Solve the training problem."""
-        return solve_problem(self, problem, callbacks, previous)
+    def _learns_separately(self, problem: TrainingProblem) -> bool:  # noqa: ARG002
+        """Whether each machine of the problem gets a kernel of its own."""
+        return False
 
     def _solver_name(self) -> str:
         """Name of the solver to use, or "auto"."""

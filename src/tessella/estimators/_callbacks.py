@@ -123,12 +123,10 @@ def run_with_callbacks(
     sample_weight: Any,
     body: Callable[[CallbackMonitor | None], T],
 ) -> T:
-    """Run the body of a fit within scikit-learn's callback context, if there are callbacks.
+    """Run the body of a fit within scikit-learn's callback context.
 
     The context takes down whatever the callbacks have set up, also after an error.
     """
-    if not hasattr(estimator, "_skl_callbacks"):
-        return body(None)
     from sklearn.callback import with_callbacks
 
     @with_callbacks  # type: ignore[untyped-decorator]

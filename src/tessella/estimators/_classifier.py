@@ -10,11 +10,7 @@ from tessella.estimators._base import BaseLearnedKernel
 from tessella.estimators._machines import Machines, class_pairs
 from tessella.estimators._one_vs_one import OneVsOneMixin, class_multipliers, encode_labels
 from tessella.estimators._problem import TrainingProblem, ValidatedData
-from tessella.estimators._separate import solve_separately
-from tessella.estimators._solving import FitCallbacks
-from tessella.estimators._state import FittedState
 from tessella.estimators._training_set import TrainingSet
-from tessella.estimators._warm_start import PreviousFit
 
 
 class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # type: ignore[misc]
@@ -270,9 +266,5 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
             validation_set=validation_set,
         )
 
-    def _solve(
-        self, problem: TrainingProblem, callbacks: FitCallbacks, previous: PreviousFit | None
-    ) -> FittedState:
-        if self.multi_class == "separate" and len(problem.machines) > 1:
-            return solve_separately(self, problem, callbacks, previous)
-        return super()._solve(problem, callbacks, previous)
+    def _learns_separately(self, problem: TrainingProblem) -> bool:
+        return self.multi_class == "separate" and len(problem.machines) > 1

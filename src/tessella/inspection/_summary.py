@@ -20,9 +20,8 @@ from tessella.kernels import (
     PolynomialKernels,
     TessellatedKernels,
     basis_functions,
-    kernel_name,
-    shortened_list,
 )
+from tessella.kernels._names import kernel_name, shortened_list
 
 FloatArray = NDArray[np.float64]
 

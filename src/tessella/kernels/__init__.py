@@ -19,8 +19,6 @@ from tessella.kernels._names import (
     BasisFunction,
     basis_functions,
     basis_names,
-    kernel_name,
-    shortened_list,
 )
 from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
@@ -57,7 +55,5 @@ __all__ = [
     "UnitBox",
     "basis_functions",
     "basis_names",
-    "kernel_name",
     "positive_factor",
-    "shortened_list",
 ]

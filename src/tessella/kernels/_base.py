@@ -144,7 +144,7 @@ class BoundKernelSet(ABC):
         out : ndarray of shape (m, m), optional
             Matrix to overwrite; saves the allocation, which costs as much as the arithmetic.
         """
-        return self._gram(self.cone.factors(self.cone.read(P)), centred, out)
+        return self.factor_gram(self.cone.factors(self.cone.read(P)), centred, out)
 
     def gram_factor(
         self, L: Point, *, centred: bool = False, out: NDArray[Any] | None = None
@@ -153,7 +153,7 @@ class BoundKernelSet(ABC):
 
         For a matrix P = L Lᵀ, L of shape (n_params, r), the cost grows with r.
         """
-        return self._gram(self.cone.square(L), centred, out)
+        return self.factor_gram(self.cone.square(L), centred, out)
 
     def svm_kernel(
         self, factors: Factors, workspace: KernelWorkspace
@@ -166,7 +166,7 @@ class BoundKernelSet(ABC):
         large = self.n_samples > _DENSE_ROWS
         form = self.product_form(factors, centred=True) if large else None
         if form is None:
-            return self._gram(factors, True, workspace.matrix(self.n_samples))
+            return self.factor_gram(factors, True, workspace.matrix(self.n_samples))
         workspace.rows.hold(form)
         return workspace.rows
 
@@ -183,7 +183,9 @@ class BoundKernelSet(ABC):
         return self.moments(w).gradient
 
     @abstractmethod
-    def _gram(self, factors: Factors, centred: bool, out: NDArray[Any] | None) -> NDArray[Any]:
+    def factor_gram(
+        self, factors: Factors, centred: bool, out: NDArray[Any] | None
+    ) -> NDArray[Any]:
         """Kernel matrix of a parameter given by its factors."""
 
     @abstractmethod

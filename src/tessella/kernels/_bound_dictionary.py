@@ -114,7 +114,10 @@ class BoundDictionary(BoundKernelSet):
 
     # -------------------------------------------------------------------------------- matrices
 
-    def _gram(self, factors: FloatArray, centred: bool, out: NDArray[Any] | None) -> NDArray[Any]:
+    def factor_gram(
+        self, factors: FloatArray, centred: bool, out: NDArray[Any] | None
+    ) -> NDArray[Any]:
+        """See :meth:`BoundKernelSet.factor_gram`."""
         K = np.empty((self.n_samples, self.n_samples), self.dtype) if out is None else out
         if self.stack is not None:
             flat = self.stack.reshape(len(factors), -1)
@@ -141,7 +144,7 @@ class BoundDictionary(BoundKernelSet):
         """See :meth:`BoundKernelSet.svm_kernel`; not centred, so that scores can be read off it."""
         K = workspace.matrix(self.n_samples)
         if not self._kept(factors, workspace):
-            self._gram(factors, False, K)
+            self.factor_gram(factors, False, K)
             workspace.label(self, factors)
         self._workspace = workspace
         return K

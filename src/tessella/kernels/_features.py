@@ -164,7 +164,10 @@ class BoundFeatures(BoundMatrixSet):
         self.n_samples, _, side = self._phi.shape
         self.cone = PSD(side, kernels.count_params(X.shape[1]))
 
-    def _gram(self, factors: Factors, centred: bool, out: NDArray[Any] | None) -> NDArray[Any]:
+    def factor_gram(
+        self, factors: Factors, centred: bool, out: NDArray[Any] | None
+    ) -> NDArray[Any]:
+        """See :meth:`BoundKernelSet.factor_gram`."""
         left, right = factors
         phi_left, phi_right = _flat(self._phi, left), _flat(self._phi, right)
         if centred:

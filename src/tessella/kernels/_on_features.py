@@ -160,8 +160,11 @@ class BoundOnFeatures(BoundKernelSet):
         self.kernels = KernelsOnFeatures(inner.kernels, features)
         self.n_samples, self.dtype, self.cone = inner.n_samples, inner.dtype, inner.cone
 
-    def _gram(self, factors: Factors, centred: bool, out: NDArray[Any] | None) -> NDArray[Any]:
-        return self._inner._gram(factors, centred, out)
+    def factor_gram(
+        self, factors: Factors, centred: bool, out: NDArray[Any] | None
+    ) -> NDArray[Any]:
+        """See :meth:`BoundKernelSet.factor_gram`."""
+        return self._inner.factor_gram(factors, centred, out)
 
     def svm_kernel(self, factors: Factors, workspace: KernelWorkspace) -> Any:
         """See :meth:`BoundKernelSet.svm_kernel`."""

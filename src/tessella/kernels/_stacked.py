@@ -48,12 +48,15 @@ class StackedKernels(BoundKernelSet):
     def _slices(self) -> list[slice]:
         return list(map(slice, self._starts[:-1].tolist(), self._starts[1:].tolist()))
 
-    def _gram(self, factors: Factors, centred: bool, out: NDArray[Any] | None) -> NDArray[Any]:
+    def factor_gram(
+        self, factors: Factors, centred: bool, out: NDArray[Any] | None
+    ) -> NDArray[Any]:
+        """See :meth:`BoundKernelSet.factor_gram`."""
         shape = (self.n_samples, self.n_samples)
         K = np.empty(shape, self.dtype) if out is None else out
         K.fill(0.0)
         for part, rows in zip(self._parts, self._slices, strict=True):
-            K[rows, rows] = part._gram(factors, centred, None)
+            K[rows, rows] = part.factor_gram(factors, centred, None)
         return K
 
     def moments(self, w: ArrayLike) -> StackedMoments:

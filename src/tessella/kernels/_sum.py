@@ -178,12 +178,15 @@ class BoundSum(BoundKernelSet):
         self.n_samples, self.dtype = first.n_samples, first.dtype
         self.cone = ProductCone([part.cone for part in self.parts])
 
-    def _gram(self, factors: Factors, centred: bool, out: NDArray[Any] | None) -> NDArray[Any]:
+    def factor_gram(
+        self, factors: Factors, centred: bool, out: NDArray[Any] | None
+    ) -> NDArray[Any]:
+        """See :meth:`BoundKernelSet.factor_gram`."""
         own = list(zip(self.parts, factors, strict=True))
-        K = own[0][0]._gram(own[0][1], centred, out)
+        K = own[0][0].factor_gram(own[0][1], centred, out)
         other: NDArray[Any] | None = None
         for part, factor in own[1:]:
-            other = part._gram(factor, centred, other)
+            other = part.factor_gram(factor, centred, other)
             K += other
         return K
 

@@ -210,7 +210,10 @@ class BoundTessellated(BoundMatrixSet):
         self.n_samples = len(X)
         self.cone = PSD(self._side.basis.n_params, side.basis.n_params)
 
-    def _gram(self, factors: Factors, centred: bool, out: NDArray[Any] | None) -> NDArray[Any]:
+    def factor_gram(
+        self, factors: Factors, centred: bool, out: NDArray[Any] | None
+    ) -> NDArray[Any]:
+        """See :meth:`BoundKernelSet.factor_gram`."""
         pair = ProductPair((self._side, self._side), *factors)
         if centred:
             pair.subtract_means(self._mean_moments.factor_scores(factors))
