@@ -94,6 +94,13 @@ DUAL = "svm/test_dual.py"
 INTERIOR = "svm/test_interior.py"
 PROPERTIES = "estimators/test_properties.py"
 ESTIMATORS = "estimators/test_estimators.py"
+CONES = "cones/test_cones.py"
+SADDLE_POINT = "problems/test_saddle_point.py"
+JOINT = "solvers/test_joint.py"
+WORKING_SET = "solvers/test_working_set.py"
+SUMS = "solvers/test_sums.py"
+WEIGHTS = "multiple_kernels/test_solvers.py"
+RULES = "multiple_kernels/test_rules.py"
 MERGED_ROWS = "estimators/test_merged_rows.py"
 
 MUTATIONS = (
@@ -122,7 +129,7 @@ MUTATIONS = (
     Mutation(
         "Side (corner outside the box)",
         "kernels/_tessellated_basis.py",
-        "self.corner: FloatArray = np.clip(X, basis.lower, basis.upper)",
+        "self.corner: FloatArray = np.minimum(np.maximum(X, basis.lower), basis.upper)",
         "self.corner: FloatArray = np.maximum(X, basis.lower)",
         (TESSELLATED,),
     ),
@@ -212,10 +219,10 @@ MUTATIONS = (
         (OTHER_SETS,),
     ),
     Mutation(
-        "FiniteKernelSet.scores (tiles)",
-        "kernels/_features.py",
-        "self.features(X[start : start + step])",
-        "self.features(X[start : start + step - 1])",
+        "row_tiles",
+        "kernels/_predictor.py",
+        "return [slice(start, start + step) for start in range(0, n_rows, step)]",
+        "return [slice(start, start + step - 1) for start in range(0, n_rows, step)]",
         (OTHER_SETS,),
     ),
     Mutation(
@@ -266,6 +273,228 @@ MUTATIONS = (
         "(X[:, self.kept] - self.offset) / self.span",
         "(X[:, self.kept] - self.offset) * self.span",
         (CONFORMANCE,),
+    ),
+    # ---- dictionaries and sums
+    Mutation(
+        "BoundDictionary.forms (entries off the diagonal)",
+        "kernels/_bound_dictionary.py",
+        "weights = np.outer(own_w[own], 2.0 * own_w[own.start :])",
+        "weights = np.outer(own_w[own], own_w[own.start :])",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "BoundDictionary.stack (symmetry)",
+        "kernels/_bound_dictionary.py",
+        "np.add(tile, tile.T, out=own)",
+        "np.add(tile, tile, out=own)",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "BoundDictionary._kept (weights of the matrix)",
+        "kernels/_bound_dictionary.py",
+        "return kept is not None and np.array_equal(kept, weights)",
+        "return kept is not None",
+        (WEIGHTS,),
+    ),
+    Mutation(
+        "_centre",
+        "kernels/_bound_dictionary.py",
+        "means -= 0.5 * means.mean()",
+        "means -= means.mean()",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "BoundSum._gram (a part)",
+        "kernels/_sum.py",
+        "        for part, factor in own[1:]:",
+        "        for part, factor in own[2:]:",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "KernelSum.resolve (constant columns)",
+        "kernels/_sum.py",
+        "part.on_features(varying) if some_constant and not part.names_features else part",
+        "part",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "KernelsOnFeatures.seen (order of the columns)",
+        "kernels/_on_features.py",
+        "rows[:, list(self.features)]",
+        "rows[:, sorted(self.features)]",
+        (CONFORMANCE,),
+    ),
+    # ---- cones
+    Mutation(
+        "project_on_simplex",
+        "cones/_cone.py",
+        "last = np.flatnonzero(sorted_values > shifts * inverse)[-1]",
+        "last = len(shifts) - 1",
+        (CONES,),
+    ),
+    Mutation(
+        "project_on_simplex (sizes of vertices)",
+        "cones/_cone.py",
+        "np.maximum(values - shifts[last] / sizes, 0.0)",
+        "np.maximum(values - shifts[last], 0.0)",
+        (CONES,),
+    ),
+    Mutation(
+        "Cone.support",
+        "cones/_cone.py",
+        "return max(0.0, float(spectrum.values.max(initial=0.0)))",
+        "return max(0.0, float(spectrum.values.mean()))",
+        (CONES, SADDLE_POINT),
+    ),
+    Mutation(
+        "Cone.trimmed",
+        "cones/_cone.py",
+        "price = np.maximum(lent, taken)",
+        "price = lent",
+        (CONES,),
+    ),
+    Mutation(
+        "PSD.spectrum (trace n)",
+        "cones/_psd.py",
+        "return Spectrum(self.total * values, vectors)",
+        "return Spectrum(values, vectors)",
+        (CONES, SADDLE_POINT),
+    ),
+    Mutation(
+        "MatrixScaling.towards (sign of the correction)",
+        "cones/_psd.py",
+        "return target - error",
+        "return target + error",
+        (CONES,),
+    ),
+    Mutation(
+        "WeightScaling.towards (sign)",
+        "cones/_nonnegative.py",
+        "mu / self._middle - self._middle",
+        "mu / self._middle + self._middle",
+        (CONES,),
+    ),
+    Mutation(
+        "MatrixScaling.room",
+        "cones/_psd.py",
+        "np.linalg.eigvalsh(change / root / root[:, None])[0]",
+        "np.linalg.eigvalsh(change / root / root[:, None])[-1]",
+        (CONES,),
+    ),
+    Mutation(
+        "ProductScaling.room",
+        "cones/_product.py",
+        "return min(rooms, default=np.inf)",
+        "return max(rooms, default=np.inf)",
+        (CONES,),
+    ),
+    # ---- the problem
+    Mutation(
+        "DualPoint.lower (half)",
+        "problems/_saddle_point.py",
+        "return self._problem.dual.kappa(self.w) - 0.5 * self.support",
+        "return self._problem.dual.kappa(self.w) - self.support",
+        (SADDLE_POINT,),
+    ),
+    Mutation(
+        "DualPoint.dual_value (sign)",
+        "problems/_saddle_point.py",
+        "kappa(self.w) - 0.5 * inner(self.gradient, P)",
+        "kappa(self.w) + 0.5 * inner(self.gradient, P)",
+        (SADDLE_POINT, SUMS),
+    ),
+    Mutation(
+        "DualPoint.upper (norm)",
+        "problems/_saddle_point.py",
+        "return 0.5 * max(0.0, float(self.w @ scores)) + loss, intercept",
+        "return loss, intercept",
+        (SADDLE_POINT,),
+    ),
+    # ---- the interior point iteration
+    Mutation(
+        "_NewtonSystem.corrector (correction of the halves)",
+        "svm/_interior_point.py",
+        "mu - state.alpha * state.zl - affine.alpha * affine.zl,",
+        "mu - state.alpha * state.zl,",
+        (JOINT, INTERIOR),
+    ),
+    Mutation(
+        "_NewtonSystem.corrector (correction of the cone)",
+        "svm/_interior_point.py",
+        "self.scaling.towards(mu, affine.X, affine.Z),",
+        "self.scaling.towards(mu),",
+        (JOINT,),
+    ),
+    Mutation(
+        "_NewtonSystem._border (sign of the trace)",
+        "svm/_interior_point.py",
+        "rows = np.vstack([rows, -self._J.apply(self._unit)])",
+        "rows = np.vstack([rows, self._J.apply(self._unit)])",
+        (JOINT,),
+    ),
+    Mutation(
+        "_NewtonSystem._step (residual of the sum)",
+        "svm/_interior_point.py",
+        "target[:count] += method.sum_residual",
+        "target[:count] -= method.sum_residual",
+        (JOINT,),
+    ),
+    Mutation(
+        "_MachineFactors.solve (coupling of the machines)",
+        "svm/_interior_point.py",
+        "solution: FloatArray = alone - self._solved @ coupling",
+        "solution: FloatArray = alone",
+        (WEIGHTS,),
+    ),
+    # ---- solvers
+    Mutation(
+        "RestrictedProblem.linearise (held samples)",
+        "solvers/_central_path.py",
+        "scores=K @ w + self._held.apply(M),",
+        "scores=K @ w,",
+        (WORKING_SET,),
+    ),
+    Mutation(
+        "_WorkingSet._solve_svm (samples that moved although held)",
+        "solvers/working_set.py",
+        "self._restless |= self._is_held & far",
+        "self._restless |= self._restless & far",
+        (WORKING_SET,),
+    ),
+    Mutation(
+        "_WorkingSet._choose_rows (support vectors of earlier rounds)",
+        "solvers/working_set.py",
+        "        self._seen |= w != 0.0\n        seen, most",
+        "        self._seen = dual.free(w)\n        seen, most",
+        (WORKING_SET,),
+    ),
+    Mutation(
+        "Run.replace (bound of the new pair)",
+        "solvers/_run.py",
+        "            return False\n        self.raise_bound(point)\n",
+        "            return False\n",
+        (JOINT,),
+    ),
+    Mutation(
+        "_WeightLine.slope (sign)",
+        "solvers/simple_mkl.py",
+        "return -0.5 * forms",
+        "return 0.5 * forms",
+        (WEIGHTS,),
+    ),
+    Mutation(
+        "_descent_direction (weights at zero)",
+        "solvers/simple_mkl.py",
+        "    direction[(weights <= 0) & (direction < 0)] = 0.0\n",
+        "",
+        (WEIGHTS,),
+    ),
+    Mutation(
+        "alignment_system (centring)",
+        "multiple_kernels/_rules.py",
+        "centred = tile - mean[own][:, None] - (mean - grand[number])",
+        "centred = tile - mean[own][:, None] - mean",
+        (RULES,),
     ),
     # ---- the SVM
     Mutation(
@@ -393,8 +622,8 @@ MUTATIONS = (
     Mutation(
         "FrankWolfeStage._exchange",
         "solvers/frank_wolfe.py",
-        "source, target = np.sqrt(side) * atoms[:, worst]",
-        "source, target = atoms[:, worst]",
+        "direction = share * (point.best_response - source)",
+        "direction = point.best_response - source",
         (FRANK_WOLFE,),
     ),
     Mutation(

@@ -74,6 +74,17 @@ def test_blocks_of_rows_do_not_show():
     np.testing.assert_allclose(K, phi @ phi.T, rtol=0, atol=1e-12 * K.max())
 
 
+@pytest.mark.parametrize("m", [101, 999, 1021, 1023])
+def test_matrices_of_any_size_are_symmetric_to_the_last_bit(m):
+    """BLAS treats the last rows and columns of a product in other ways than those before."""
+    rng = np.random.default_rng(4)
+    bound = PolynomialKernels(2).bind(rng.standard_normal((m, 3)))
+    root = rng.standard_normal((bound.n_params, bound.n_params))
+    for centred in (False, True):
+        K = bound.gram(root @ root.T, centred=centred)
+        assert (K == K.T).all()
+
+
 def test_tiles_of_scores_do_not_show():
     """Features of 5000 rows on 4000 nodes would take 320 MB; they are made 64 MB at a time."""
 

@@ -160,6 +160,14 @@ def test_simple_mkl_follows_the_reduced_gradient(task):
     assert np.count_nonzero(result.parameter) < problem.cone.degree  # kernels were dropped
 
 
+def test_kernels_that_stay_out_cost_simple_mkl_no_svm(task):
+    """From one kernel alone: those whose weight is zero and would fall are left where they are."""
+    problem, _ = problem_of(task, 60)
+    alone = np.eye(problem.cone.degree)[0]
+    result = simple_mkl(problem, tol=1e-9, max_iter=1, parameter0=alone)
+    assert result.n_svm < np.count_nonzero(result.parameter == 0.0)
+
+
 def test_simple_mkl_does_not_jam_at_weights_of_rounding():
     """Columns that repeat each other: their kernels reach zero together, but for rounding."""
     X, signal = rows_of(120)

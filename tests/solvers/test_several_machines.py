@@ -11,6 +11,8 @@ from reference.programs import kernel_learning
 from tessella.kernels import PolynomialKernels, StackedKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SOLVERS, SolverStatus, working_set
+
+# Not public: the equations of the saddle point, before any solver has done anything with them.
 from tessella.solvers._central_path import RestrictedProblem
 from tessella.svm import DualProblem, best_intercept
 
@@ -129,6 +131,7 @@ def test_larger_stacks_reach_small_gaps():
 
 
 def test_a_machine_that_cannot_move_is_left_out_of_a_round():
+    # Not public: rounds in which a machine is stuck are too rare to be had from a whole run.
     from tessella.solvers.working_set import _movable
 
     dual = DualProblem.stacked(

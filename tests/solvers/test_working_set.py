@@ -22,6 +22,8 @@ from tessella.solvers import (
     joint,
     working_set,
 )
+
+# Not public: the equations of the saddle point, before any solver has done anything with them.
 from tessella.solvers._central_path import RestrictedProblem, WholeProblem
 from tessella.svm import DualProblem, InteriorPoint, solve_dual
 
