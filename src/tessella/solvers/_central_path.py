@@ -35,7 +35,8 @@ class WholeProblem(CentralPathProblem):
     def linearise(self, w: FloatArray, M: Point, L: Point) -> Linearisation:
         """See :meth:`CentralPathProblem.linearise`."""
         del M
-        moments = self.kernels.moments(w)
+        # On the way Σw is not yet zero; the moments have to be those of the centred kernel too.
+        moments = self.kernels.moments(_centred(w, self.dual))
         K = self.kernels.gram_factor(L, centred=True)
         inner_sensitivities = moments.sensitivities(None, self._rows)
         return Linearisation(
@@ -98,13 +99,9 @@ class _Centred(Sensitivities):
     def __init__(self, inner: Sensitivities, dual: DualProblem) -> None:
         self._inner = inner
         self._dual = dual
-        self._counts = dual.sums(np.ones(dual.size))
 
     def _centred(self, values: FloatArray) -> FloatArray:
-        """Values, or rows of values, less their mean within each machine."""
-        means = np.add.reduceat(values, self._dual.starts, axis=0).T / self._counts
-        result: FloatArray = values - means.T[self._dual.machine_of]
-        return result
+        return _centred(values, self._dual)
 
     def apply(self, M: Point) -> FloatArray:
         return self._centred(self._inner.apply(M))
@@ -116,7 +113,7 @@ class _Centred(Sensitivities):
         G = self._inner.gram()
         if G is None:
             return None
-        if len(self._counts) > 1:
+        if len(self._dual.starts) > 1:
             return self._centred(self._centred(G).T)
         means = G.mean(axis=0)
         G -= means
@@ -132,6 +129,14 @@ class _Centred(Sensitivities):
     def columns(self) -> FloatArray | None:
         columns = self._inner.columns()
         return None if columns is None else self._centred(columns)
+
+
+def _centred(values: FloatArray, dual: DualProblem) -> FloatArray:
+    """Values, or rows of values, less their mean within each machine."""
+    counts = dual.sums(np.ones(dual.size))
+    means = np.add.reduceat(values, dual.starts, axis=0).T / counts
+    result: FloatArray = values - means.T[dual.machine_of]
+    return result
 
 
 def state_near(

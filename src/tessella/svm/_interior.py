@@ -27,6 +27,7 @@ FloatArray = NDArray[np.float64]
 
 STEPS = 20  # Cholesky factorisations of a typical run, to know its price
 _MAX_STEPS = 80
+_TO_BOUNDARY = 0.99  # of the way: without a parameter there is no other cone to run into
 _DIVERGED = 1e3  # growth of the merit over its best that tells rounding has taken over
 
 
@@ -64,7 +65,7 @@ def interior_point(
     Costs some twenty times m³/3 flops, and holds one more matrix of the size of K.
     """
     problem = _GivenKernel(K, dual)
-    method = InteriorPoint(problem, *_start(problem, w))
+    method = InteriorPoint(problem, *_start(problem, w), to_boundary=_TO_BOUNDARY)
     best, answer, n_steps = np.inf, None, 0
     while n_steps < _MAX_STEPS and method.advance() > 0.0:
         n_steps += 1

@@ -38,7 +38,6 @@ from tessella.svm._problem import DualProblem
 
 FloatArray = NDArray[np.float64]
 
-_STEP = 0.98  # of the way to the boundary
 _LEAST_STEP = 1e-8  # a shorter step is rounding
 # Rounds of iterative refinement by merit: rounding matters once little else is left.
 _REFINEMENTS = ((1e-3, 0), (1e-6, 1), (0.0, 2))
@@ -129,6 +128,8 @@ class InteriorPoint:
         Where to start: strictly inside all bounds and cones.
     scale : float
         Size of the scores, in whose units residuals are measured.
+    to_boundary : float
+        Largest part of the way to the boundary that a step goes.
 
     Attributes
     ----------
@@ -138,10 +139,18 @@ class InteriorPoint:
         Largest of the complementarity and the residuals, each relative to its scale.
     """
 
-    def __init__(self, problem: CentralPathProblem, state: CentralPathState, scale: float) -> None:
+    def __init__(
+        self,
+        problem: CentralPathProblem,
+        state: CentralPathState,
+        scale: float,
+        *,
+        to_boundary: float = 0.98,
+    ) -> None:
         self.problem = problem
         self.state = state
         self._scale = scale
+        self._to_boundary = to_boundary
         self.unit = problem.cone.unit
         self._linearise()
 
@@ -191,7 +200,7 @@ class InteriorPoint:
             after = max(0.0, system.complementarity_after(affine, reach))
             centring = min(1.0, max(1e-8, (after / self.gap) ** 3)) if reach > 0.1 else 0.5
             step = system.corrector(affine, centring * self.gap / system.order)
-            length = min(1.0, _STEP * system.reach(step))
+            length = min(1.0, self._to_boundary * system.reach(step))
             if not (np.isfinite(length) and length > _LEAST_STEP):
                 return 0.0
             self.state = self._after(system, step, length)
