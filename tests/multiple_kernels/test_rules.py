@@ -17,8 +17,8 @@ from tessella.kernels import Gaussian, KernelDictionary, Polynomial
 # The rules have no public name of their own: an estimator gives their weights, and not the matrix,
 # the vector and the scores that are compared here.
 from tessella.multiple_kernels import _performance
-from tessella.multiple_kernels._performance import N_FOLDS, accuracies, folds, squared_errors
-from tessella.multiple_kernels._rules import (
+from tessella.multiple_kernels.performance import N_FOLDS, accuracies, folds, squared_errors
+from tessella.multiple_kernels.rules import (
     alignment_system,
     alignment_weights,
     average_weights,

@@ -12,8 +12,7 @@ from tessella.kernels import PolynomialKernels, StackedKernels, TessellatedKerne
 from tessella.problems import SaddlePoint
 from tessella.solvers import SOLVERS, SolverStatus, working_set
 
-# Not public: the equations of the saddle point, before any solver has done anything with them.
-from tessella.solvers._central_path import RestrictedProblem
+from tessella.solvers.central_path import RestrictedProblem
 from tessella.svm import DualProblem, best_intercept
 
 LARGE = 240

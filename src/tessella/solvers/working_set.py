@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tessella.backend import limit_blas
 from tessella.cones import Face, Point
 from tessella.problems import SaddlePoint
-from tessella.solvers._central_path import (
+from tessella.solvers.central_path import (
     RestrictedProblem,
     WholeProblem,
     inwards,
