@@ -12,7 +12,6 @@ from tessella.cones import inner
 from tessella.kernels import PolynomialKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SolverStatus, frank_wolfe, joint
-
 from tessella.solvers.central_path import (
     RestrictedProblem,
     WholeProblem,

@@ -11,7 +11,6 @@ from reference.programs import kernel_learning
 from tessella.kernels import PolynomialKernels, StackedKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SOLVERS, SolverStatus, working_set
-
 from tessella.solvers.central_path import RestrictedProblem
 from tessella.svm import DualProblem, best_intercept
 

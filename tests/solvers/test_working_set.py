@@ -22,7 +22,6 @@ from tessella.solvers import (
     joint,
     working_set,
 )
-
 from tessella.solvers.central_path import RestrictedProblem, WholeProblem
 from tessella.svm import DualProblem, InteriorPoint, solve_dual
 
