@@ -295,21 +295,36 @@ class Run:
         if late and self.has_answer:
             raise StopRun(SolverStatus.TIME_LIMIT)
 
-    def replace(self, P: Point, w: FloatArray) -> bool:
+    def replace(self, P: Point, w: FloatArray, *, prove: bool = True) -> bool:
         """Put an equivalent pair in the place of the answer, if it is certified no worse.
 
-        "No worse" is a tenth of the tolerance: what is gained is the sparsity of w. Returns
-        whether it was done.
+        "No worse" is a tenth of the tolerance: what is gained is the sparsity of w.
+
+        Parameters
+        ----------
+        P : Point
+            Feasible parameter.
+        w : ndarray of shape (m,)
+            Dual vector.
+        prove : bool, default=True
+            Whether the lower bound of the pair counts. Computing it costs a gradient.
+
+        Returns
+        -------
+        bool
+            Whether the answer was replaced.
         """
         assert self._best is not None
-        point = self.problem.at(w)
-        certificate, before = point.certificate(P), self._best[2].upper
-        bound = max(self._bound, certificate.lower)
-        met = relative_gap(certificate.upper, bound) <= self.tol or self.gap > self.tol
-        if not (met and certificate.upper <= before + 0.1 * self.tol * abs(before)):
+        point, before = self.problem.at(w), self._best[2].upper
+        upper, intercept = point.upper(P)
+        if upper > before + 0.1 * self.tol * abs(before):
             return False
-        self.raise_bound(point)
-        self._best = (P.copy(), point.w.copy(), certificate)
+        bound = max(self._bound, point.lower) if prove else self._bound
+        if relative_gap(upper, bound) > self.tol >= self.gap:
+            return False
+        if prove:
+            self.raise_bound(point)
+        self._best = (P.copy(), point.w.copy(), Certificate(upper, bound, intercept))
         return True
 
     def raise_bound(self, point: DualPoint) -> None:

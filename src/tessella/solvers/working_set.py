@@ -279,9 +279,9 @@ class _WorkingSet:
         """Exchange a best pair that comes from the interior for one with exact zeros."""
         run, (P, w) = self._run, self._run.best
         assert self._w is not None
-        if np.array_equal(w, self._w) or run.replace(P, self._w):
+        if np.array_equal(w, self._w) or run.replace(P, self._w, prove=False):
             return
-        run.replace(P, run.svm_at(P, self._w, self._svm_tol()).w)
+        run.replace(P, run.svm_at(P, self._w, self._svm_tol()).w, prove=False)
 
     def iterate(self, run: Run) -> SolverStatus:
         """Rounds until the run is over."""
