@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from tessella.backend import limit_blas
 from tessella.kernels import FittedDictionary, Gaussian, KernelDictionary, Polynomial
-from tessella.multiple_kernels._rules import alignment_system, alignment_weights, closed_form
+from tessella.multiple_kernels.rules import alignment_system, alignment_weights, closed_form
 from tessella.problems import SaddlePoint
 from tessella.svm import DualProblem, relative_gap
 

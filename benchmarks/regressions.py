@@ -25,7 +25,7 @@ from tessella import _core
 from tessella.backend import limit_blas
 from tessella.kernels import TessellatedKernels
 from tessella.problems import SaddlePoint
-from tessella.solvers._central_path import WholeProblem, neutral_alpha, state_near
+from tessella.solvers.central_path import WholeProblem, neutral_alpha, state_near
 from tessella.svm import DualProblem, InteriorPoint, solve_dual
 
 FloatArray = NDArray[np.float64]

@@ -449,7 +449,7 @@ MUTATIONS = (
     # ---- solvers
     Mutation(
         "RestrictedProblem.linearise (held samples)",
-        "solvers/_central_path.py",
+        "solvers/central_path.py",
         "scores=K @ w + self._held.apply(M),",
         "scores=K @ w,",
         (WORKING_SET,),
@@ -491,7 +491,7 @@ MUTATIONS = (
     ),
     Mutation(
         "alignment_system (centring)",
-        "multiple_kernels/_rules.py",
+        "multiple_kernels/rules.py",
         "centred = tile - mean[own][:, None] - (mean - grand[number])",
         "centred = tile - mean[own][:, None] - mean",
         (RULES,),

@@ -16,9 +16,9 @@ from tessella.kernels import Gaussian, KernelDictionary, Polynomial
 
 # The rules have no public name of their own: an estimator gives their weights, and not the matrix,
 # the vector and the scores that are compared here.
-from tessella.multiple_kernels import _performance
-from tessella.multiple_kernels._performance import N_FOLDS, accuracies, folds, squared_errors
-from tessella.multiple_kernels._rules import (
+from tessella.multiple_kernels import performance
+from tessella.multiple_kernels.performance import N_FOLDS, accuracies, folds, squared_errors
+from tessella.multiple_kernels.rules import (
     alignment_system,
     alignment_weights,
     average_weights,
@@ -154,13 +154,13 @@ def test_squared_errors_by_scikit_learn_on_the_same_folds():
 
 @pytest.mark.parametrize("most", [0, 400])
 def test_parts_of_a_matrix(most, monkeypatch):
-    monkeypatch.setattr(_performance, "_MOST_BLOCKS", most)
+    monkeypatch.setattr(performance, "_MOST_BLOCKS", most)
     K = np.arange(99.0).reshape(9, 11)
     for rows, columns in (([0, 1, 2, 5, 6, 8], [3, 4, 9, 10]), ([4], [0, 2, 1]), ([], [1])):
         own = np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
-        np.testing.assert_array_equal(_performance.part(K, *own), K[np.ix_(*own)])
+        np.testing.assert_array_equal(performance.part(K, *own), K[np.ix_(*own)])
         w = np.arange(len(columns)) - 1.5
-        np.testing.assert_allclose(_performance.product(K, *own, w), K[np.ix_(*own)] @ w)
+        np.testing.assert_allclose(performance.product(K, *own, w), K[np.ix_(*own)] @ w)
 
 
 def test_weights_of_scores_and_errors_by_their_formulas():

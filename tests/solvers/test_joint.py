@@ -12,9 +12,7 @@ from tessella.cones import inner
 from tessella.kernels import PolynomialKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SolverStatus, frank_wolfe, joint
-
-# Not public: the equations of the saddle point, before any solver has done anything with them.
-from tessella.solvers._central_path import (
+from tessella.solvers.central_path import (
     RestrictedProblem,
     WholeProblem,
     neutral_alpha,

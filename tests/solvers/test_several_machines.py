@@ -11,9 +11,7 @@ from reference.programs import kernel_learning
 from tessella.kernels import PolynomialKernels, StackedKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SOLVERS, SolverStatus, working_set
-
-# Not public: the equations of the saddle point, before any solver has done anything with them.
-from tessella.solvers._central_path import RestrictedProblem
+from tessella.solvers.central_path import RestrictedProblem
 from tessella.svm import DualProblem, best_intercept
 
 LARGE = 240

@@ -22,9 +22,7 @@ from tessella.solvers import (
     joint,
     working_set,
 )
-
-# Not public: the equations of the saddle point, before any solver has done anything with them.
-from tessella.solvers._central_path import RestrictedProblem, WholeProblem
+from tessella.solvers.central_path import RestrictedProblem, WholeProblem
 from tessella.svm import DualProblem, InteriorPoint, solve_dual
 
 # Working sets of a few rows, so that small problems exercise every branch.

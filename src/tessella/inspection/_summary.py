@@ -20,8 +20,9 @@ from tessella.kernels import (
     PolynomialKernels,
     TessellatedKernels,
     basis_functions,
+    kernel_name,
 )
-from tessella.kernels._names import kernel_name, shortened_list
+from tessella.kernels._names import shortened_list
 
 FloatArray = NDArray[np.float64]
 

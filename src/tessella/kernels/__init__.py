@@ -15,11 +15,7 @@ from tessella.kernels._features import FiniteKernelSet
 from tessella.kernels._functions import FunctionKernel, Gaussian, Polynomial
 from tessella.kernels._integral import IntegralKernels
 from tessella.kernels._learned import LearnedKernel
-from tessella.kernels._names import (
-    BasisFunction,
-    basis_functions,
-    basis_names,
-)
+from tessella.kernels._names import BasisFunction, basis_functions, basis_names, kernel_name
 from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._predictor import Predictor
@@ -55,5 +51,6 @@ __all__ = [
     "UnitBox",
     "basis_functions",
     "basis_names",
+    "kernel_name",
     "positive_factor",
 ]

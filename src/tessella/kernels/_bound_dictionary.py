@@ -17,14 +17,16 @@ from tessella.kernels._base import (
     Moments,
     as_dual_vector,
 )
-from tessella.kernels._dictionary import FittedDictionary, in_threads, strips
+from tessella.kernels._dictionary import (
+    MOST_STACKED,
+    MOST_STACKED_BYTES,
+    FittedDictionary,
+    in_threads,
+    strips,
+)
 from tessella.kernels._functions import FunctionKernel
 
 IntArray = NDArray[np.intp]
-
-# Kernel matrices are kept, rather than computed again, for as many kernels as move together in a
-# Newton iteration and for as many bytes.
-_MOST_STACKED, _MOST_STACKED_BYTES = 64, 1 << 30
 
 
 class BoundDictionary(BoundKernelSet):
@@ -69,8 +71,8 @@ class BoundDictionary(BoundKernelSet):
         self._rows, self._n_jobs = rows, n_jobs
         self._which: list[int] = which.tolist()
         self._position = {number: k for k, number in enumerate(self._which)}
-        small = 8 * len(which) * len(rows) ** 2 <= _MOST_STACKED_BYTES
-        self._stacked = stacked and small and len(which) <= _MOST_STACKED
+        small = 8 * len(which) * len(rows) ** 2 <= MOST_STACKED_BYTES
+        self._stacked = stacked and small and len(which) <= MOST_STACKED
         self._workspace: KernelWorkspace | None = None
 
     def restrict(self, rows: IntArray, face: IntArray | None = None) -> BoundDictionary:

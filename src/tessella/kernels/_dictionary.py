@@ -33,6 +33,9 @@ _T = TypeVar("_T")
 BANDWIDTHS = tuple(float(b) for b in np.geomspace(0.5, 10.0, 10).round(3))
 DEGREES = (1, 2, 3)
 _NORMALISATIONS = ("trace", "cosine", None)
+# Kernel matrices are kept, rather than computed again, for as many kernels as move together in a
+# Newton iteration and for as many bytes.
+MOST_STACKED, MOST_STACKED_BYTES = 64, 1 << 30
 _TILE_ENTRIES = 1 << 16  # half a megabyte: stays in the cache of a core while kernels pass by
 
 
@@ -204,9 +207,9 @@ class KernelDictionary(KernelSet):
         return tuple(wrapped)
 
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
-        """See :meth:`KernelSet.memory_estimate`; no kernel matrix is kept."""
+        """See :meth:`KernelSet.memory_estimate`; those of the kernels that move together."""
         del itemsize
-        return 8 * n_samples * n_features
+        return _held_bytes(self.cone(n_features).degree, n_samples, n_features)
 
     def bind(
         self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
@@ -300,9 +303,9 @@ class FittedDictionary(KernelSet):
         return Nonnegative(len(self.kernels))
 
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
-        """See :meth:`KernelSet.memory_estimate`; no kernel matrix is kept."""
+        """See :meth:`KernelSet.memory_estimate`; those of the kernels that move together."""
         del itemsize
-        return 8 * n_samples * n_features
+        return _held_bytes(self.cone(n_features).degree, n_samples, n_features)
 
     def bind(
         self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
@@ -423,6 +426,12 @@ class DictionaryPredictor(Predictor):
 
         parts = in_threads(strip, strips(len(rows), len(support)), n_jobs)
         return np.concatenate(parts) if parts else np.zeros((0, self._coefficients.shape[1]))
+
+
+def _held_bytes(n_kernels: int, n_samples: int, n_features: int) -> int:
+    """Bytes of the scaled rows, and of the kernel matrices that a Newton iteration keeps."""
+    stacked = 8 * min(n_kernels, MOST_STACKED) * n_samples**2
+    return 8 * n_samples * n_features + min(stacked, MOST_STACKED_BYTES)
 
 
 def strips(n_rows: int, n_columns: int) -> list[slice]:

@@ -11,8 +11,8 @@ from tessella.estimators import LearnedKernelSVC
 from tessella.estimators._problem import TrainingProblem
 from tessella.kernels import BoundDictionary
 from tessella.multiple_kernels._mixin import KernelWeightsMixin
-from tessella.multiple_kernels._performance import accuracies
-from tessella.multiple_kernels._rules import weights_of_scores
+from tessella.multiple_kernels.performance import accuracies
+from tessella.multiple_kernels.rules import weights_of_scores
 
 FloatArray = NDArray[np.float64]
 

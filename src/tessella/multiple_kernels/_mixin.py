@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tessella.backend import require_memory
 from tessella.estimators._problem import TrainingProblem
 from tessella.kernels import BoundDictionary, BoundKernelSet, FittedDictionary, KernelDictionary
-from tessella.multiple_kernels._rules import alignment_weights, average_weights
+from tessella.multiple_kernels.rules import alignment_weights, average_weights
 
 FloatArray = NDArray[np.float64]
 

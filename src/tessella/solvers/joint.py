@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from tessella.backend import limit_blas
 from tessella.cones import Point
 from tessella.problems import SaddlePoint
-from tessella.solvers._central_path import WholeProblem, inwards, neutral_alpha, state_near
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, run_to_end
+from tessella.solvers.central_path import WholeProblem, inwards, neutral_alpha, state_near
 from tessella.svm import CentralPathState, InteriorPoint
 
 FloatArray = NDArray[np.float64]

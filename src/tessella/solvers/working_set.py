@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from tessella.backend import limit_blas
 from tessella.cones import Face, Point
 from tessella.problems import SaddlePoint
-from tessella.solvers._central_path import (
+from tessella.solvers._result import SolverResult, SolverStatus
+from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, run_to_end
+from tessella.solvers.central_path import (
     RestrictedProblem,
     WholeProblem,
     inwards,
     neutral_alpha,
     state_near,
 )
-from tessella.solvers._result import SolverResult, SolverStatus
-from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, run_to_end
 from tessella.svm import CentralPathState, DualProblem, InteriorPoint
 
 FloatArray = NDArray[np.float64]

@@ -12,6 +12,8 @@ from tessella.estimators._machines import Machines, class_pairs, winners
 from tessella.kernels import BoundDictionary
 from tessella.svm import DualProblem, DualStatus, best_intercept, solve_dual
 
+__all__ = ["accuracies", "folds", "squared_errors"]
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 

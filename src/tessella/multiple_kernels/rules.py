@@ -8,6 +8,15 @@ from scipy.optimize import nnls
 
 from tessella.kernels import BoundDictionary
 
+__all__ = [
+    "alignment_system",
+    "alignment_weights",
+    "average_weights",
+    "closed_form",
+    "weights_of_errors",
+    "weights_of_scores",
+]
+
 FloatArray = NDArray[np.float64]
 
 _GROUPS = 8  # of strips of the alignment, each with a sum of its own

@@ -17,6 +17,8 @@ from tessella.svm import (
     Linearisation,
 )
 
+__all__ = ["RestrictedProblem", "WholeProblem", "inwards", "neutral_alpha", "state_near"]
+
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
