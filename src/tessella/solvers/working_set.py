@@ -64,8 +64,8 @@ class WorkingSetSettings:
     moved : float
         Fraction of its box by which an SVM has to move a held sample for it to move from then on.
     growth : float
-        Growth of the number of support vectors seen so far beyond which the working set grows
-        without being doubled.
+        Growth factor of the number of support vectors seen so far from which on the smallest size
+        of the working set is not doubled, because the set grows with these support vectors.
     directions : int
         Number of directions in which a large parameter moves at first.
     trim : float
