@@ -255,7 +255,7 @@ class MatrixScaling(Scaling):
 
 
 def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return (L, R) with ``P = L @ R.T``, where L = R up to signs and the columns are as the rank.
+    """Return (L, R) with ``P = L @ R.T`` and L = R up to signs; the rank is the number of columns.
 
     Directions whose eigenvalue is rounding noise are dropped: learned matrices have rank one or
     two, and every later cost grows with the number of columns. Because columns differ at most in

@@ -33,10 +33,10 @@ _T = TypeVar("_T")
 BANDWIDTHS = tuple(float(b) for b in np.geomspace(0.5, 10.0, 10).round(3))
 DEGREES = (1, 2, 3)
 _NORMALISATIONS = ("trace", "cosine", None)
-# Kernel matrices are kept, rather than computed again, for as many kernels as move together in a
-# Newton iteration and for as many bytes.
+# Largest number of kernels, and of bytes, for which a Newton iteration keeps the kernel matrices
+# instead of computing them again.
 MOST_STACKED, MOST_STACKED_BYTES = 64, 1 << 30
-_TILE_ENTRIES = 1 << 16  # half a megabyte: stays in the cache of a core while kernels pass by
+_TILE_ENTRIES = 1 << 16  # half a megabyte, which stays in the cache of a core
 
 
 @dataclass
