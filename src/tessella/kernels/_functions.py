@@ -23,7 +23,7 @@ class Gaussian:
         Width of the kernel, in units of the features. A :class:`KernelDictionary` standardises the
         features by default.
     features : tuple of int, optional
-        Columns that the kernel looks at; all of them by default.
+        Columns that the kernel uses. The default is all columns.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Polynomial:
     offset : float, default=1.0
         Nonnegative constant that is added to the inner product.
     features : tuple of int, optional
-        Columns that the kernel looks at; all of them by default.
+        Columns that the kernel uses. The default is all columns.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def tiles(
 
 
 class _Shared:
-    """Inner products and squared distances on some features, computed when asked for."""
+    """Inner products and squared distances on some features, computed when needed."""
 
     def __init__(
         self, left: FloatArray, right: FloatArray, features: tuple[int, ...] | None

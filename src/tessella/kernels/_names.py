@@ -18,9 +18,9 @@ from tessella.kernels._sum import KernelSum
 from tessella.kernels._tessellated import TessellatedKernels
 from tessella.kernels._tessellated_basis import _powers
 
-_FEW_NAMES = 3  # names of features shown in the name of a kernel
+_FEW_NAMES = 3  # largest number of features that are listed in the name of a kernel
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-#: Where a basis function of a tessellated kernel lives: z above x in every coordinate, or not.
+#: Region of a basis function of a tessellated kernel: z is above x in every coordinate, or not.
 REGIONS = ("[z≥x]", "[z≱x]")
 
 

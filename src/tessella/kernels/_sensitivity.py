@@ -24,7 +24,7 @@ class DenseSensitivities(Sensitivities):
 
     @classmethod
     def stacked(cls, parts: Sequence[DenseSensitivities]) -> DenseSensitivities:
-        """One set of rows after the other."""
+        """Return the sensitivities of several sets of rows, one after the other."""
         return cls(np.concatenate([part._gamma for part in parts]))
 
     def apply(self, M: FloatArray) -> FloatArray:
@@ -214,7 +214,7 @@ class RowwiseSensitivities(Sensitivities):
 
     @classmethod
     def stacked(cls, parts: Sequence[RowwiseSensitivities]) -> RowwiseSensitivities:
-        """One set of rows after the other."""
+        """Return the sensitivities of several sets of rows, one after the other."""
         offsets = np.cumsum([0, *(len(part._h) for part in parts)])
         return cls(
             a=np.concatenate([part._a for part in parts]),
