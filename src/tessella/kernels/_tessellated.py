@@ -100,7 +100,7 @@ class TessellatedKernels(KernelSet):
 
     @property
     def by_rows(self) -> bool:
-        """See :attr:`KernelSet.by_rows`; only with powers of x, as powers of z need more matrices."""
+        """See :attr:`KernelSet.by_rows`; only with powers of x, without powers of z."""
         return self.monomials == "x"
 
     @property
