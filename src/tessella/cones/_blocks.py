@@ -30,7 +30,7 @@ class Blocks:
     2
     """
 
-    __array_ufunc__ = None  # an array or a numpy number on the left leaves the operation to us
+    __array_ufunc__ = None  # makes numpy leave operations with an array on the left to this class
 
     def __init__(self, parts: Iterable[Any]) -> None:
         self.parts = tuple(parts)
@@ -62,7 +62,7 @@ class Blocks:
         return Blocks(-a for a in self.parts)
 
     def copy(self) -> Blocks:
-        """A copy that shares no memory with this point."""
+        """Return a copy that shares no memory with this point."""
         return Blocks(a.copy() for a in self.parts)
 
     def __eq__(self, other: object) -> bool:
@@ -82,7 +82,7 @@ Point = Any  # an ndarray for a single cone, Blocks for a product
 
 
 def inner(a: Point, b: Point) -> float:
-    """The inner product of two points: the sum of all products of entries."""
+    """Return the inner product of two points, the sum of all products of entries."""
     if isinstance(a, Blocks):
         return sum(inner(x, y) for x, y in zip(a, b, strict=True))
     return float(np.vdot(a, b))

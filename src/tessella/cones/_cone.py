@@ -1,4 +1,4 @@
-"""What every cone knows, and what follows from it for all of them alike."""
+"""The base class of cones: what each cone defines, and what follows for all of them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ Factors = Any  # a pair (L, R) with P = L Rᵀ for matrices, the weights themsel
 
 @dataclass(frozen=True)
 class Spectrum:
-    """A point as a combination of vertices of the feasible set that it picks itself.
+    """Decomposition of a point by vertices of the feasible set, such as an eigendecomposition.
 
     Attributes
     ----------
     values : ndarray of shape (degree,)
-        For a gradient D, ``<D, vertex_i>``; for a parameter, the share of each vertex.
+        For a gradient D, the inner products ``<D, vertex_i>``. For a parameter, the share of each
+        vertex.
     frame : object
-        What the vertices are made of; only the cone can read it.
+        Data from which the cone builds the vertices. Only the cone can interpret it.
     """
 
     values: FloatArray
@@ -41,9 +42,9 @@ class LeadingFace:
     Attributes
     ----------
     face : Face
-        The face; None stands for everything.
+        Face of the cone. None stands for the whole cone.
     complete : bool
-        Whether nothing outside the face looks promising, so that a larger one would not help.
+        Whether no direction outside the face is promising, so that a larger face would not help.
     """
 
     face: Face
@@ -53,7 +54,7 @@ class LeadingFace:
 class Scaling(ABC):
     """The variables of Nesterov and Todd at a pair (M, S) of interior points.
 
-    In them both points are the same: M = F·Λ and S = F⁻ᵀ·Λ with Λ diagonal, so that the
+    In these variables both points are equal: M = F·Λ and S = F⁻ᵀ·Λ with a diagonal Λ, so that the
     linearised complementarity is diagonal too.
     """
 
@@ -61,41 +62,41 @@ class Scaling(ABC):
 
     @abstractmethod
     def to_scaled(self, D: Point) -> Point:
-        """A point of the dual space (a gradient, a slack) in scaled variables."""
+        """Return a point of the dual space (a gradient or a slack) in scaled variables."""
 
     @abstractmethod
     def from_scaled(self, X: Point) -> Point:
-        """A parameter from its scaled variables."""
+        """Return a parameter from its scaled variables."""
 
     @abstractmethod
     def towards(self, mu: float, dX: Point | None = None, dZ: Point | None = None) -> Point:
-        """Right-hand side of the complementarity: ``μΛ⁻¹ - Λ``, less the error of a step.
+        """Return ``μΛ⁻¹ - Λ``, the right-hand side of the complementarity equation.
 
-        With dX and dZ, the second-order error of that predictor step is subtracted, which is
+        If a predictor step dX and dZ is given, its second-order error is subtracted, which is
         Mehrotra's correction.
         """
 
     @abstractmethod
     def room(self, change: Point) -> float:
-        """Largest step along a scaled change that stays in the cone; infinite if all do."""
+        """Return the largest step along a scaled change within the cone, which may be infinite."""
 
     @abstractmethod
     def complementarity(self, dX: Point, dZ: Point, length: float) -> float:
-        """``<Λ + length dX, Λ + length dZ>``."""
+        """Return ``<Λ + length dX, Λ + length dZ>``, the complementarity after a step."""
 
 
 class Cone(ABC):
-    """A cone with a trace; its feasible set are the points of trace one.
+    """Base class of cones with a trace; the feasible set consists of the points of trace one.
 
     Attributes
     ----------
     degree : int
-        Parameter of the barrier: the side of a matrix, the number of weights.
+        Parameter of the barrier, which is the side of a matrix or the number of weights.
     """
 
     degree: int
 
-    # ------------------------------------------------------------------ what a cone has to say
+    # -------------------------------------------------------------- what each cone has to define
 
     @property
     @abstractmethod
@@ -105,23 +106,23 @@ class Cone(ABC):
     @property
     @abstractmethod
     def identity(self) -> Point:
-        """The identity matrix; weights of one."""
+        """The identity matrix, or weights that are all one."""
 
     @abstractmethod
     def spectrum(self, D: Point) -> Spectrum:
-        """``<D, v>`` for the vertices v of the feasible set that D is made of, ascending."""
+        """Return ``<D, v>`` for the vertices v of the decomposition of D, in ascending order."""
 
     @abstractmethod
     def shares(self, P: Point) -> Spectrum:
-        """P as a combination of vertices: their shares, which sum to the trace of P."""
+        """Return P as a combination of vertices, whose shares sum to the trace of P."""
 
     @abstractmethod
     def compose(self, shares: FloatArray, frame: Frame) -> Point:
-        """The combination of the vertices of a frame with given shares."""
+        """Return the combination of the vertices of a frame with given shares."""
 
     @abstractmethod
     def forms(self, D: Point, frame: Frame) -> FloatArray:
-        """``<D, v>`` for the vertices v of a frame."""
+        """Return ``<D, v>`` for the vertices v of a frame."""
 
     @property
     @abstractmethod
@@ -130,48 +131,48 @@ class Cone(ABC):
 
     @abstractmethod
     def factor(self, M: Point) -> Any:
-        """Root of an interior point: M = L Lᵀ. LinAlgError if M is not interior."""
+        """Return the root L of an interior point M = L Lᵀ; LinAlgError if M is not interior."""
 
     @abstractmethod
     def square(self, L: Any) -> Factors:
-        """The factors of L Lᵀ."""
+        """Return the factors of L Lᵀ."""
 
     @abstractmethod
     def factors(self, P: Point) -> Factors:
-        """Thin factors of a symmetric point of any sign, from which kernel matrices are made."""
+        """Return thin factors of any symmetric point, from which kernel matrices are computed."""
 
     @abstractmethod
     def positive_factors(self, P: Point) -> Factors:
-        """The same of a feasible point, whose negative parts are rounding and are dropped."""
+        """Return thin factors of a feasible point; negative parts are rounding and are dropped."""
 
     @abstractmethod
     def scaling(self, L: Any, S: Point) -> Scaling:
-        """Nesterov-Todd scaling at (L Lᵀ, S). LinAlgError if S is not interior."""
+        """Return the Nesterov-Todd scaling at (L Lᵀ, S); LinAlgError if S is not interior."""
 
     @abstractmethod
     def face(self, face: Face) -> Cone:
-        """The cone of a face, in its own coordinates."""
+        """Return the cone of a face, in coordinates of the face."""
 
     @abstractmethod
     def compress(self, face: Face, D: Point) -> Point:
-        """A gradient as the face sees it: the adjoint of :meth:`expand`."""
+        """Return a gradient in coordinates of a face, by the adjoint of :meth:`expand`."""
 
     @abstractmethod
     def restrict(self, face: Face, P: Point) -> Point:
-        """The part of a feasible point within a face, in coordinates of the face."""
+        """Return the part of a feasible point within a face, in coordinates of the face."""
 
     @abstractmethod
     def expand(self, face: Face, M: Point) -> Point:
-        """A point of a face in coordinates of the whole cone."""
+        """Return a point of a face in coordinates of the whole cone."""
 
     @abstractmethod
     def leading_face(
         self, P: Point, D: Point, spectrum: Spectrum, size: int, memory: list[Any]
     ) -> LeadingFace:
-        """The face of about `size` directions in which the optimum is likely to lie.
+        """Return a face of about `size` directions in which the optimum is likely to lie.
 
-        It contains P (up to what is negligible), the leading directions of D, and those of
-        earlier calls that may still matter.
+        The face contains P (up to a negligible part), the leading directions of D, and directions
+        of earlier calls that may still matter.
 
         Parameters
         ----------
@@ -180,38 +181,38 @@ class Cone(ABC):
         D : Point
             Gradient of wᵀK(P)w at the current dual vector.
         spectrum : Spectrum
-            The spectrum of D.
+            Spectrum of D.
         size : int
-            Number of directions.
+            Number of directions of the face.
         memory : list
-            What the cone remembers from call to call of one run; empty at first.
+            Data that the cone keeps between the calls of one run. The list is empty at first.
         """
 
     @property
     @abstractmethod
     def moves_whole(self) -> bool:
-        """Whether the cone is so small that its points always move in all directions at once."""
+        """Whether the cone is so small that its points always move in all directions."""
 
     @property
     @abstractmethod
     def effective_degree(self) -> int:
-        """About how many entries of a parameter a sample of rows has to decide."""
+        """Approximate number of entries of a parameter that a sample of rows has to determine."""
 
     @abstractmethod
     def subsample_size(self, n_samples: int, least: int) -> int:
-        """Number of samples that should find a first parameter; 0 to start from the centre.
+        """Return the number of samples on which to learn a first parameter, or 0 for the centre.
 
         Parameters
         ----------
         n_samples : int
             Number of all samples.
         least : int
-            Number of samples below which the parameter is decided poorly.
+            Number of samples below which the parameter is determined poorly.
         """
 
     @abstractmethod
     def magnitude(self, D: Point) -> float:
-        """A size for points of the dual space, in units of ``<D, P>`` with P feasible."""
+        """Return the size of a point of the dual space, in units of ``<D, P>`` with P feasible."""
 
     @property
     @abstractmethod
@@ -220,29 +221,29 @@ class Cone(ABC):
 
     @abstractmethod
     def vector(self, P: Point) -> FloatArray:
-        """The independent entries of P, scaled so that inner products are those of points."""
+        """Return the independent entries of P, scaled so that inner products are preserved."""
 
     @abstractmethod
     def point(self, vector: FloatArray) -> Point:
-        """The inverse of :meth:`vector`."""
+        """Return the point with the given entries, the inverse of :meth:`vector`."""
 
     @abstractmethod
     def read(self, P: Any) -> Point:
-        """P as a point of this cone's space, not necessarily feasible; ValueError otherwise."""
+        """Return P as a point of the space of this cone; ValueError if that is not possible."""
 
     @abstractmethod
     def describe(self) -> str:
-        """The feasible set in words, for messages."""
+        """Return a description of the feasible set for messages."""
 
     # ------------------------------------------------------------------- what follows from it
 
     def trace(self, P: Point) -> float:
-        """The trace of P; one for a feasible point."""
+        """Return the trace of P, which is one for a feasible point."""
         return inner(self.unit, P)
 
     @property
     def centre(self) -> Point:
-        """The analytic centre of the feasible set: it prefers no direction."""
+        """The analytic centre of the feasible set, which prefers no direction."""
         frame = self.shares(self.identity).frame
         return self.compose(np.full(self.degree, 1.0 / self.degree), frame)
 
@@ -252,34 +253,38 @@ class Cone(ABC):
         return float(np.sqrt(self.sizes.max()))
 
     def support(self, spectrum: Spectrum) -> float:
-        """The largest ``<D, P>`` over feasible P, for the spectrum of a gradient D.
+        """Return the largest ``<D, P>`` over feasible P, for the spectrum of a gradient D.
 
-        Gradients of kernel sets lie in the cone, so a negative value is rounding.
+        Gradients of kernel sets lie in the cone, so a negative value is a rounding error and is
+        replaced by zero.
         """
         return max(0.0, float(spectrum.values.max(initial=0.0)))
 
     def vertex(self, spectrum: Spectrum) -> Point:
-        """A feasible P that attains the support function of D."""
+        """Return a feasible P that attains the support function of D."""
         shares = np.zeros(len(spectrum.values))
         shares[np.argmax(spectrum.values)] = 1.0
         return self.compose(shares, spectrum.frame)
 
     def normalised(self, P: Point) -> Point:
-        """P with trace one."""
+        """Return P scaled to trace one."""
         return P / self.trace(P)
 
     def project(self, A: Point) -> Point:
-        """The feasible point nearest to A in the Frobenius norm; one eigendecomposition."""
+        """Return the feasible point nearest to A in the Frobenius norm.
+
+        For matrices the cost is one eigendecomposition.
+        """
         own = self.shares(A)
         return self.compose(project_on_simplex(own.values, self.sizes), own.frame)
 
     def trimmed(self, P: Point, D: Point, cost: float) -> Point:
-        """P without the vertices that contribute next to nothing, with trace one.
+        """Return P without the vertices whose contribution is negligible, with trace one.
 
-        An interior point method leaves P with full rank where the optimum has rank one or two,
+        An interior point method returns a P of full rank even if the optimum has rank one or two,
         and the cost of every kernel value grows with the rank. Vertices are dropped as long as
-        what they contribute to ``wᵀK(P)w / 2``, with D = D(w), and what the others gain by taking
-        over their share stay below `cost` together.
+        their contribution to ``wᵀK(P)w / 2``, with D = D(w), and the gain of the other vertices
+        from their share are together below `cost`.
         """
         own = self.shares(P)
         lent = own.values * self.forms(D, own.frame)
@@ -293,7 +298,7 @@ class Cone(ABC):
         return self.compose(shares / float(shares.sum()), own.frame)
 
     def worst_vertex(self, P: Point, D: Point, support: float) -> tuple[float, Point]:
-        """The vertex of P whose exchange for the best one gains most: its share, and itself."""
+        """Return the share of the vertex of P whose exchange for the best gains most, and it."""
         own = self.shares(P)
         loss = own.values * (support - self.forms(D, own.frame))
         loss[own.values <= _NO_SHARE] = -np.inf
@@ -303,7 +308,7 @@ class Cone(ABC):
         return float(own.values[worst]), self.compose(shares, own.frame)
 
     def contains(self, P: Point, rtol: float = 1e-8) -> bool:
-        """Whether P is feasible, up to `rtol` times the largest possible entry."""
+        """Return whether P is feasible, up to `rtol` times the largest possible entry."""
         try:
             given = self.read(P)
         except ValueError:
@@ -314,7 +319,7 @@ class Cone(ABC):
         return balanced and bool((self.shares(given).values >= -rtol).all())
 
     def checked(self, P: ArrayLike | Blocks | None) -> Point:
-        """P as a feasible point, the centre for None; ValueError when it is not feasible."""
+        """Return P, or the centre for None; ValueError if P is not feasible."""
         if P is None:
             return self.centre
         given = self.read(P)
@@ -323,19 +328,19 @@ class Cone(ABC):
         return given
 
     def interior(self, P: Point) -> Point:
-        """A feasible point moved a tenth of the way to the centre."""
+        """Return a feasible point moved a tenth of the way to the centre."""
         return 0.9 * self.normalised(P) + 0.1 * self.centre
 
 
-_NO_SHARE = 1e-12  # share of the trace below which a vertex is rounding
+_NO_SHARE = 1e-12  # share of the trace below which a vertex is a rounding error
 
 
 def project_on_simplex(values: FloatArray, sizes: FloatArray) -> FloatArray:
-    """The point of ``{x >= 0, sum(x) == 1}`` nearest to `values`.
+    """Return the point of ``{x >= 0, sum(x) == 1}`` nearest to `values`.
 
     Distances are measured by ``Σ sizes (x - values)²``. The nearest point is ``max(values - shift
-    / sizes, 0)``. With the j largest entries of ``values * sizes`` positive, the sum fixes the
-    shift; the right j is the largest one for which the j-th entry stays positive.
+    / sizes, 0)``. If the j largest entries of ``values * sizes`` are positive, the sum determines
+    the shift; the correct j is the largest one for which the j-th entry is positive.
     """
     order = np.argsort(-(values * sizes), kind="stable")
     sorted_values, inverse = values[order], 1.0 / sizes[order]

@@ -1,4 +1,4 @@
-"""Nonnegative weights."""
+"""The cone of nonnegative weights."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tessella.cones._cone import Cone, Face, Factors, Frame, LeadingFace, Scalin
 
 FloatArray = NDArray[np.float64]
 
-_WHOLE_COUNT = 32  # weights that always move together
-_LEAST_SUBSAMPLE = 40  # samples that find first weights, at least
-_NEAR = 0.8  # of the mean gradient: weights of the last face that stay in the next one
-_PROMISING = 0.9  # of the mean gradient: weights outside it that may join
-_FRESH = 0.75  # of the directions asked for: a weight that joins costs a kernel matrix
+_WHOLE_COUNT = 32  # largest number of weights that always move together
+_LEAST_SUBSAMPLE = 40  # smallest number of samples on which the first weights are learned
+_NEAR = 0.8  # fraction of the mean gradient above which a weight of the last face stays
+_PROMISING = 0.9  # fraction of the mean gradient above which a weight outside may join the face
+_FRESH = 0.75  # largest fraction of the directions that join, as each costs a kernel matrix
 
 
 class Nonnegative(Cone):
-    """Nonnegative weights; the feasible ones sum to one.
+    """The cone of nonnegative weights, whose feasible points sum to one.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Nonnegative(Cone):
     # ------------------------------------------------------------------------------- spectra
 
     def spectrum(self, D: FloatArray) -> Spectrum:
-        """See :meth:`Cone.spectrum`; in the order of the weights, which are vertices already."""
+        """See :meth:`Cone.spectrum`; the values are in the order of the weights, not sorted."""
         return Spectrum(D, None)
 
     def shares(self, P: FloatArray) -> Spectrum:
@@ -75,7 +75,7 @@ class Nonnegative(Cone):
     # ------------------------------------------------------------------------------- factors
 
     def factor(self, M: FloatArray) -> FloatArray:
-        """See :meth:`Cone.factor`; the weights themselves."""
+        """See :meth:`Cone.factor`; the result is the weights themselves."""
         if not M.min(initial=1.0) > 0.0:
             raise np.linalg.LinAlgError("a weight is no longer positive")
         return M
@@ -123,14 +123,14 @@ class Nonnegative(Cone):
     ) -> LeadingFace:
         """See :meth:`Cone.leading_face`.
 
-        Weights that are not zero stay, and so do those of the last face whose gradient is near
-        the mean one; the others with the largest gradients join them.
+        Weights that are not zero stay in the face, and so do those of the last face whose gradient
+        is near the mean. The other weights with the largest gradients join them.
         """
         del spectrum
         if self.moves_whole:
             return LeadingFace(None, True)
         level = float(P @ D)
-        # Even weights are no choice yet: then all of them have to earn their place.
+        # Equal weights carry no information yet, so none of them stays for being positive.
         kept = P > 0.0 if not P.all() else np.zeros(self.count, dtype=np.bool_)
         if memory:
             in_last_face = np.zeros(self.count, dtype=np.bool_)
@@ -153,14 +153,14 @@ class Nonnegative(Cone):
 
     @property
     def effective_degree(self) -> int:
-        """See :attr:`Cone.effective_degree`: few weights end above zero, however many there are."""
+        """See :attr:`Cone.effective_degree`; few weights are positive in the end."""
         return min(self.count, _WHOLE_COUNT)
 
     def subsample_size(self, n_samples: int, least: int) -> int:
         """See :meth:`Cone.subsample_size`.
 
-        Many even weights cost an evaluation of every kernel on all pairs of rows, so even a poor
-        subsample is better than the centre.
+        With many equal weights every kernel is evaluated on all pairs of rows, so even a poor
+        subsample is better than starting from the centre.
         """
         if self.moves_whole:
             return least if 2 * least < n_samples else 0
@@ -193,7 +193,7 @@ class Nonnegative(Cone):
 
 
 class WeightScaling(Scaling):
-    """M = F Λ and S = Λ / F, entry by entry, with Λ = √(M S)."""
+    """The scaling M = F Λ and S = Λ / F, entry by entry, with Λ = √(M S)."""
 
     def __init__(self, L: FloatArray, S: FloatArray) -> None:
         if not S.min(initial=1.0) > 0.0:

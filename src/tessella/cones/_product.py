@@ -1,4 +1,4 @@
-"""Several cones as one, with one trace."""
+"""Products of cones with one trace."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ FloatArray = NDArray[np.float64]
 
 
 class ProductCone(Cone):
-    """A product of cones; its points are :class:`Blocks`, and their traces add up to one.
+    """A product of cones, whose points are :class:`Blocks` with traces that add up to one.
 
     A feasible point is a convex combination of feasible points of the cones, so the support
-    function is the largest over the cones. The product of no cones is the parameter of a kernel
-    that is given: its only point has no blocks.
+    function is the largest one of the cones. An empty product describes a kernel that is given;
+    its only point has no blocks.
 
     Parameters
     ----------
     cones : sequence of Cone
-        The cones.
+        Cones of the product, in the order of the blocks.
     """
 
     def __init__(self, cones: Sequence[Cone]) -> None:
@@ -44,7 +44,7 @@ class ProductCone(Cone):
         return np.split(values, self._ends) if self.cones else []
 
     def _each(self, method: str, *arguments: Any) -> list[Any]:
-        """A method of every cone, with its own part of each argument."""
+        """Call a method of every cone with the block of each argument that belongs to it."""
         columns = [(None,) * len(self.cones) if a is None else tuple(a) for a in arguments]
         rows = zip(self.cones, *columns, strict=True)
         return [getattr(cone, method)(*own) for cone, *own in rows]
@@ -67,7 +67,7 @@ class ProductCone(Cone):
     # ------------------------------------------------------------------------------- spectra
 
     def spectrum(self, D: Blocks) -> Spectrum:
-        """See :meth:`Cone.spectrum`; block after block."""
+        """See :meth:`Cone.spectrum`; the values of the blocks follow one another."""
         return _joined(self._each("spectrum", D))
 
     def shares(self, P: Blocks) -> Spectrum:
@@ -107,7 +107,7 @@ class ProductCone(Cone):
     # --------------------------------------------------------------------------------- faces
 
     def face(self, face: Face) -> ProductCone:
-        """See :meth:`Cone.face`; a face is one for each cone."""
+        """See :meth:`Cone.face`; a face of the product consists of a face of each cone."""
         return self if face is None else ProductCone(self._each("face", face))
 
     def compress(self, face: Face, D: Blocks) -> Blocks:
@@ -148,7 +148,7 @@ class ProductCone(Cone):
         return sum(cone.effective_degree for cone in self.cones)
 
     def subsample_size(self, n_samples: int, least: int) -> int:
-        """See :meth:`Cone.subsample_size`: the largest that a cone asks for."""
+        """See :meth:`Cone.subsample_size`; the result is the largest size over the cones."""
         return max(cone.subsample_size(n_samples, least) for cone in self.cones)
 
     def magnitude(self, D: Blocks) -> float:
@@ -191,7 +191,7 @@ class ProductCone(Cone):
 
 
 class ProductScaling(Scaling):
-    """The scalings of all cones."""
+    """The scaling of a product, which consists of the scaling of each cone."""
 
     def __init__(self, parts: Sequence[Scaling]) -> None:
         self._parts = tuple(parts)

@@ -1,4 +1,4 @@
-"""Positive semidefinite matrices."""
+"""The cone of positive semidefinite matrices."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tessella.cones._cone import Cone, Face, Factors, Frame, LeadingFace, Scalin
 
 FloatArray = NDArray[np.float64]
 
-_WHOLE_SIDE = 64  # largest side whose eigenproblems in every Newton step are still cheap
+_WHOLE_SIDE = 64  # largest side for which an eigenproblem in every Newton step is cheap
 _REMEMBERED = 2  # leading directions of D(w) that later rounds keep
 _MEMORY = 16  # rounds whose leading directions are kept
-_NEGLIGIBLE = 1e-6  # part of the largest eigenvalue of P below which a direction is not kept
+_NEGLIGIBLE = 1e-6  # fraction of the largest eigenvalue of P below which directions are dropped
 
 
 class PSD(Cone):
-    """Positive semidefinite matrices of side n; the feasible ones have trace n.
+    """The cone of positive semidefinite matrices of side n, whose feasible points have trace n.
 
     Parameters
     ----------
     side : int
         Number of rows n.
     total : float, optional
-        Sum of the eigenvalues of a feasible matrix; `side` by default. A face has a smaller side
-        than the cone it belongs to and the same total.
+        Sum of the eigenvalues of a feasible matrix. The default is `side`. A face has a smaller
+        side than the cone it belongs to and the same total.
     """
 
     def __init__(self, side: int, total: float | None = None) -> None:
@@ -81,7 +81,7 @@ class PSD(Cone):
         return Spectrum(values / self.total, vectors)
 
     def compose(self, shares: FloatArray, frame: Frame) -> FloatArray:
-        """See :meth:`Cone.compose`; symmetric to the last bit."""
+        """See :meth:`Cone.compose`; the result is symmetric to the last bit."""
         kept = shares != 0.0
         right = frame[:, kept] * np.sqrt(self.total * np.abs(shares[kept]))
         left = right if (shares >= 0.0).all() else right * np.sign(shares[kept])
@@ -96,7 +96,7 @@ class PSD(Cone):
     # ------------------------------------------------------------------------------- factors
 
     def factor(self, M: FloatArray) -> FloatArray:
-        """See :meth:`Cone.factor`; the factor of Cholesky."""
+        """See :meth:`Cone.factor`; the result is the Cholesky factor."""
         return np.linalg.cholesky(M).astype(np.float64, copy=False)
 
     def square(self, L: FloatArray) -> Factors:
@@ -141,9 +141,9 @@ class PSD(Cone):
     ) -> LeadingFace:
         """See :meth:`Cone.leading_face`.
 
-        The optimal P lies in the leading eigenspace of D at the optimal w. That of the current w
-        is close to it; the range of P and the top directions of earlier rounds make sure that no
-        round loses ground.
+        The optimal P lies in the leading eigenspace of D at the optimal w, and the eigenspace at
+        the current w is close to it. The range of P and the top directions of earlier rounds are
+        included so that no round undoes an earlier one.
         """
         del D
         if self.side <= max(_WHOLE_SIDE, 2 * size):
@@ -183,7 +183,7 @@ class PSD(Cone):
         return self.side * (self.side + 1) // 2
 
     def vector(self, P: FloatArray) -> FloatArray:
-        """See :meth:`Cone.vector`: the upper triangle, column by column."""
+        """See :meth:`Cone.vector`; the entries are the upper triangle, column by column."""
         i, j = upper_triangle(self.side)
         entries: FloatArray = P[i, j] * np.where(i == j, 1.0, np.sqrt(2.0))
         return entries
@@ -211,7 +211,7 @@ class PSD(Cone):
 
 
 class MatrixScaling(Scaling):
-    """M = R Λ Rᵀ and S = R⁻ᵀ Λ R⁻¹ with a diagonal Λ."""
+    """The scaling M = R Λ Rᵀ and S = R⁻ᵀ Λ R⁻¹ with a diagonal Λ."""
 
     def __init__(self, L: FloatArray, S: FloatArray) -> None:
         G = np.linalg.cholesky(S)
@@ -227,7 +227,7 @@ class MatrixScaling(Scaling):
         return scaled
 
     def from_scaled(self, X: FloatArray) -> FloatArray:
-        """See :meth:`Scaling.from_scaled`; exactly symmetric."""
+        """See :meth:`Scaling.from_scaled`; the result is exactly symmetric."""
         return _symmetrised(self._R @ X @ self._R.T)
 
     def towards(
@@ -255,11 +255,11 @@ class MatrixScaling(Scaling):
 
 
 def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(L, R) with ``P = L @ R.T``, as many columns as P has rank, and L = R up to signs.
+    """Return (L, R) with ``P = L @ R.T`` and L = R up to signs; the rank is the number of columns.
 
     Directions whose eigenvalue is rounding noise are dropped: learned matrices have rank one or
-    two, and every later cost grows with the number of columns. Because columns differ in their
-    sign at most, a kernel matrix made of the two is symmetric to the last bit.
+    two, and every later cost grows with the number of columns. Because columns differ at most in
+    their sign, a kernel matrix computed from L and R is symmetric to the last bit.
     """
     eigenvalues, vectors = np.linalg.eigh(0.5 * (P + P.T))
     size = np.abs(eigenvalues)
@@ -269,13 +269,13 @@ def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def positive_factor(P: FloatArray) -> FloatArray:
-    """U with ``P = U @ U.T``; what is negative in P is taken for rounding and dropped."""
+    """Return U with ``P = U @ U.T``; negative eigenvalues of P are dropped as rounding."""
     left, right = symmetric_factors(P)
     return right[:, (left == right).all(axis=0)]
 
 
 def upper_triangle(side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row and column of each entry of the upper triangle, column by column."""
+    """Return the row and the column of each entry of the upper triangle, column by column."""
     column, row = np.tril_indices(side)
     return row, column
 

@@ -1,8 +1,8 @@
-"""How the scores of training rows answer to the parameter: the derivative of K(P)w in P.
+"""Sensitivities of the scores of training rows: the derivative of K(P)w with respect to P.
 
 For a dual vector w and rows k there are points Γ_k of the space of the parameter with
-``(K(M) w)_k = <Γ_k, M>`` for every M of a face. Second-order methods need products with them,
-and never the points themselves.
+``(K(M) w)_k = <Γ_k, M>`` for every M of a face. Second-order methods need products with these
+points, and never the points themselves.
 """
 
 from __future__ import annotations
@@ -25,34 +25,35 @@ class Sensitivities(ABC):
 
     @abstractmethod
     def apply(self, M: Point) -> FloatArray:
-        """``<Γ_k, M>`` for each row, of shape (f,)."""
+        """Return ``<Γ_k, M>`` for each row, of shape (f,)."""
 
     @abstractmethod
     def adjoint(self, v: FloatArray) -> Point:
-        """``Σ_k v_k Γ_k``, a point of the space of the parameter."""
+        """Return ``Σ_k v_k Γ_k``, a point of the space of the parameter."""
 
     @abstractmethod
     def gram(self) -> FloatArray | None:
-        """``<Γ_k, Γ_l>`` for all pairs of rows, of shape (f, f); None stands for zeros."""
+        """Return ``<Γ_k, Γ_l>`` for all pairs of rows, of shape (f, f); None stands for zeros."""
 
     @abstractmethod
     def transformed(self, F: Point) -> Self:
-        """Sensitivities of the scores to X where M is X scaled by F, as in :class:`Scaling`."""
+        """Return the sensitivities to X, where M is X scaled by F as in :class:`Scaling`."""
 
     @abstractmethod
     def plus(self, other: Self) -> Self:
-        """Sensitivities of the same rows for the sum of two dual vectors."""
+        """Return the sensitivities of the same rows for the sum of two dual vectors."""
 
     def columns(self) -> FloatArray | None:
-        """Γ as a matrix J with ``gram() == J @ J.T``, of shape (f, dimension), if that is cheap.
+        """Return Γ as a matrix J of shape (f, dimension) with ``gram() == J @ J.T``, or None.
 
-        A Newton step may then treat J as a border instead of adding its products to K.
+        A Newton step may then treat J as a border instead of adding its products to K. None is
+        returned if J would be expensive.
         """
         return None
 
 
 class NoSensitivities(Sensitivities):
-    """Of a parameter with no entries: nothing ever answers."""
+    """Sensitivities to a parameter without entries, which are all zero."""
 
     def __init__(self, n_rows: int) -> None:
         self._n_rows = n_rows
@@ -79,12 +80,12 @@ class NoSensitivities(Sensitivities):
 
 
 class SumOfSensitivities(Sensitivities):
-    """Sensitivities to the blocks of a product: one answer to all of them together.
+    """Sensitivities of scores to all blocks of a product together.
 
     Parameters
     ----------
     parts : sequence of Sensitivities
-        Of the same rows to each block.
+        Sensitivities of the same rows to each block.
     """
 
     def __init__(self, parts: Sequence[Sensitivities]) -> None:

@@ -1,10 +1,10 @@
-"""What every kernel set offers: the contract between the mathematics and the solvers.
+"""The base classes of kernel sets, which define what solvers can ask of a kernel set.
 
 A kernel set is a family of kernels that is linear in a parameter P of a cone
 (:mod:`tessella.cones`): k(x, y) = ∫ N(z, x)ᵀ P N(z, y) dz with a positive semidefinite matrix P,
-or k(x, y) = Σ_i P_i k_i(x, y) with nonnegative weights P, or a sum of such families. Solvers see it
-only through a :class:`BoundKernelSet`: the set on a fixed training sample, where it becomes the
-linear map P ↦ K(P) and its adjoint w ↦ D(w).
+or k(x, y) = Σ_i P_i k_i(x, y) with nonnegative weights P, or a sum of such families. Solvers use it
+only through a :class:`BoundKernelSet`: the set on a fixed training sample, where it is the linear
+map P ↦ K(P) and its adjoint w ↦ D(w).
 """
 
 from __future__ import annotations
@@ -26,36 +26,44 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-_DENSE_ROWS = 2000  # up to here the whole kernel matrix costs less than rows one at a time
+_DENSE_ROWS = 2000  # up to so many rows, the whole matrix costs less than its rows one by one
 
 
 class Moments(ABC):
-    """What a dual vector w needs to know of all kernels of the set at once.
+    """Moments of a dual vector w, from which D(w) and the scores K(P)w follow for every P.
 
-    Computed once for a w, always in float64; the gradient and the scores for any P then cost
-    little, which is how one product serves both halves of the certificate.
+    They are computed once for a w, always in float64. The gradient and the scores for any P then
+    cost little, so one product serves both bounds of a certificate.
     """
 
     @property
     @abstractmethod
     def gradient(self) -> Point:
-        """D(w), of the shape of the parameter, with ``<D(w), P> = w @ K(P) @ w``."""
+        """The point D(w) of the shape of the parameter, with ``<D(w), P> = w @ K(P) @ w``."""
 
     def face_gradient(self, face: Face) -> Point:
-        """D(w) as a face of the cone sees it; the whole of it for None."""
+        """Return D(w) in coordinates of a face of the cone, or the whole of D(w) for None."""
         raise NotImplementedError
 
     @abstractmethod
     def scores(self, P: Point) -> FloatArray:
-        """``K(P) @ w`` of shape (m,), never forming K(P)."""
+        """Return ``K(P) @ w`` of shape (m,), without forming K(P)."""
 
     @abstractmethod
     def factor_scores(self, factors: Factors) -> FloatArray:
-        """The same from the factors of P, which the cone makes."""
+        """Return ``K(P) @ w`` from the factors of P, which the cone computes."""
 
     @abstractmethod
     def sensitivities(self, face: Face, rows: NDArray[np.intp]) -> Sensitivities:
-        """How the scores of `rows` answer to a parameter within a face; None is everything."""
+        """Return the derivatives of the scores of `rows` with respect to a parameter of a face.
+
+        Parameters
+        ----------
+        face : Face
+            Face of the cone. None stands for the whole cone.
+        rows : ndarray of int
+            Positions of the rows.
+        """
 
 
 class MatrixMoments(Moments):
@@ -73,12 +81,12 @@ class MatrixMoments(Moments):
 
 
 class KernelWorkspace:
-    """Memory for the kernel matrix of one machine after another.
+    """Memory for a kernel matrix, which the machines use one after the other.
 
     Parameters
     ----------
     dtype : float32 or float64
-        Storage of the entries.
+        Data type of the entries.
     """
 
     def __init__(self, dtype: DTypeLike) -> None:
@@ -88,18 +96,18 @@ class KernelWorkspace:
         self._label: tuple[object, Any] | None = None
 
     def matrix(self, side: int) -> NDArray[Any]:
-        """A matrix of that side: the memory of the last one, if it was as large."""
+        """Return a matrix of the given side, in the memory of the last one if that is possible."""
         if self._memory is None or len(self._memory) < side * side:
             self._memory = np.empty(side * side, self.dtype)
             self._label = None
         return self._memory[: side * side].reshape(side, side)
 
     def label(self, owner: object, content: Any) -> None:
-        """Note what the matrix holds."""
+        """Note the owner and the content of the matrix."""
         self._label = (owner, content)
 
     def labelled(self, owner: object) -> Any:
-        """What the matrix holds, if `owner` was the last to write it; None otherwise."""
+        """Return the content of the matrix if `owner` was the last to write it, else None."""
         return self._label[1] if self._label is not None and self._label[0] is owner else None
 
 
@@ -111,12 +119,12 @@ class BoundKernelSet(ABC):
     n_samples : int
         Number of training rows m.
     cone : Cone
-        Where the parameter lives.
+        Cone that contains the parameter.
     dtype : dtype
-        Storage of matrices with m² entries.
+        Data type of matrices with m² entries.
     kernels : KernelSet
-        The set that was bound, with nothing left that depends on the training rows: what a
-        :class:`LearnedKernel` has to remember.
+        The set that was bound, resolved so that it no longer depends on the training rows. A
+        :class:`LearnedKernel` keeps this set.
     """
 
     kernels: KernelSet
@@ -126,42 +134,49 @@ class BoundKernelSet(ABC):
 
     @property
     def machines(self) -> tuple[BoundKernelSet, ...]:
-        """The set on the rows of each machine: itself, unless it is a stack."""
+        """The set on the rows of each machine, which is the set itself if there is one machine."""
         return (self,)
 
     def gram(
         self, P: Point, *, centred: bool = False, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
-        """Kernel matrix K(P) of shape (m, m), exactly symmetric, in the dtype of the binding.
+        """Return the kernel matrix K(P), exactly symmetric, in the dtype of the binding.
 
         Parameters
         ----------
         P : Point
             Parameter: a symmetric matrix, weights, or blocks of those. It need not be positive.
         centred : bool
-            Return HKH with H = I - 11ᵀ/m. Because Σw = 0 this changes an SVM's intercept and
-            nothing else, and it removes the large common part of the entries that costs digits.
+            Whether to return HKH with H = I - 11ᵀ/m. Because Σw = 0, centring changes only the
+            intercept of an SVM, and it removes the large common part of the entries, which would
+            cost digits.
         out : ndarray of shape (m, m), optional
-            Matrix to overwrite; saves the allocation, which costs as much as the arithmetic.
+            Matrix to overwrite. It saves the allocation, which costs as much as the arithmetic.
+
+        Returns
+        -------
+        ndarray of shape (m, m)
+            Kernel matrix.
         """
         return self.factor_gram(self.cone.factors(self.cone.read(P)), centred, out)
 
     def gram_factor(
         self, L: Point, *, centred: bool = False, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
-        """``gram`` of a parameter given by its root L, as :meth:`Cone.factor` makes it.
+        """Return the kernel matrix of a parameter that is given by its root L.
 
-        For a matrix P = L Lᵀ, L of shape (n_params, r), the cost grows with r.
+        The root is that of :meth:`Cone.factor`. For a matrix P = L Lᵀ with L of shape
+        (n_params, r), the cost grows with r.
         """
         return self.factor_gram(self.cone.square(L), centred, out)
 
     def svm_kernel(
         self, factors: Factors, workspace: KernelWorkspace
     ) -> NDArray[Any] | KernelOnDemand:
-        """K(P), up to centring, in the form in which an SVM solver uses it best.
+        """Return K(P), up to centring, in the form that suits an SVM solver best.
 
-        The whole matrix, in the memory of the workspace; or, for many rows and a kernel set that
-        offers a product form, one whose rows are computed on demand.
+        This is the whole matrix, in the memory of the workspace. For many rows and a kernel set
+        with a product form, it is a matrix whose rows are computed on demand.
         """
         large = self.n_samples > _DENSE_ROWS
         form = self.product_form(factors, centred=True) if large else None
@@ -171,56 +186,57 @@ class BoundKernelSet(ABC):
         return workspace.rows
 
     def product_form(self, factors: Factors, *, centred: bool = False) -> ProductForm | None:
-        """K(P) as the compiled loops want it, if it has that form.
+        """Return K(P) in the form that the compiled loops use, or None if it has no such form.
 
-        A solver can then ask for single rows instead of the whole matrix.
+        With this form, a solver can ask for single rows instead of the whole matrix.
         """
         del factors, centred
         return None
 
     def gradient(self, w: ArrayLike) -> Point:
-        """D(w), with ``<D(w), P> = w @ K(P) @ w`` for every P."""
+        """Return D(w), with ``<D(w), P> = w @ K(P) @ w`` for every P."""
         return self.moments(w).gradient
 
     @abstractmethod
     def factor_gram(
         self, factors: Factors, centred: bool, out: NDArray[Any] | None
     ) -> NDArray[Any]:
-        """Kernel matrix of a parameter given by its factors."""
+        """Return the kernel matrix of a parameter that is given by its factors."""
 
     @abstractmethod
     def moments(self, w: ArrayLike) -> Moments:
-        """The :class:`Moments` of a dual vector of shape (m,), in float64."""
+        """Return the :class:`Moments` of a dual vector of shape (m,), in float64."""
 
     @abstractmethod
     def restrict(self, rows: NDArray[np.intp], face: Face = None) -> BoundKernelSet:
-        """The same set on some of the training rows, stored in float64.
+        """Return the set on some of the training rows and a face, stored in float64.
 
         Parameters
         ----------
         rows : ndarray of int
-            Training rows of the restriction.
+            Positions of the training rows of the restriction.
         face : Face, optional
-            Face of the cone: the parameter of the result is a point of that face, in its own
-            coordinates. For matrices V with P = V M Vᵀ, at the price of r basis functions instead
-            of n_params; for weights the indices of the kernels that are left.
+            Face of the cone that contains the parameter of the result, in coordinates of the face.
+            For matrices it is a V of r columns with P = V M Vᵀ, and costs are those of r basis
+            functions instead of n_params. For weights it is the indices of the kernels that
+            remain.
         """
 
     def subset(self, rows: NDArray[np.intp]) -> BoundKernelSet:
-        """The same set on some of the training rows, in any order, as if it were bound to them.
+        """Return the set on some of the training rows, in any order, as if it were bound to them.
 
-        Unlike :meth:`restrict`, it prepares nothing for the repeated evaluations of a Newton
-        iteration.
+        Unlike :meth:`restrict`, this method prepares nothing for the repeated evaluations of a
+        Newton iteration.
         """
         return self.restrict(rows)
 
     @abstractmethod
     def diag(self, P: Point) -> FloatArray:
-        """``k(x, x)`` for each training row."""
+        """Return ``k(x, x)`` for each training row, of shape (m,)."""
 
     @abstractmethod
     def cross(self, X_new: FloatArray, P: Point) -> FloatArray:
-        """Kernel between new rows and the training rows, of shape (len(X_new), m)."""
+        """Return the kernel between new rows and the training rows, of shape (len(X_new), m)."""
 
 
 class BoundMatrixSet(BoundKernelSet):
@@ -239,12 +255,13 @@ class BoundMatrixSet(BoundKernelSet):
 
 
 class KernelSet(ABC):
-    """A family of kernels that is linear in its parameter; immutable in use, cheap to copy.
+    """Base class of kernel sets, families of kernels that are linear in their parameter.
 
-    Subclasses are dataclasses whose fields are the hyperparameters. ``get_params`` and
-    ``set_params`` follow scikit-learn, so ``GridSearchCV`` reaches ``kernels__delta``. Kernel
-    sets add up: ``a + b`` is the set of all convex combinations of a kernel of each, and
-    ``a.on_features([0, 2])`` is the set on some columns of the data.
+    Subclasses are dataclasses whose fields are the hyperparameters. They are cheap to copy and are
+    not changed by fits. ``get_params`` and ``set_params`` follow scikit-learn, so ``GridSearchCV``
+    can set ``kernels__delta``. Kernel sets can be added: ``a + b`` is the set of all convex
+    combinations of a kernel of each set, and ``a.on_features([0, 2])`` is the set on some columns
+    of the data.
     """
 
     #: Name under which model files record the family; None when it cannot be written as data. Model
@@ -258,17 +275,17 @@ class KernelSet(ABC):
 
     @property
     def margin(self) -> float:
-        """How far around the unit cube of the training data the kernels have one formula."""
+        """Distance from the unit cube of the training data up to which one formula holds."""
         return np.inf
 
     @property
     def outside_rule(self) -> str:
-        """What the kernels do beyond that margin, as a clause."""
+        """Description, as a clause, of what the kernels do beyond :attr:`margin`."""
         return "the kernel is given by the same formula"
 
     @property
     def wants_raw_features(self) -> bool:
-        """Whether the set wants features in their own units, and not in the unit cube."""
+        """Whether the set takes features in their own units, and not in the unit cube."""
         return False
 
     @property
@@ -277,13 +294,13 @@ class KernelSet(ABC):
         return False
 
     def __add__(self, other: KernelSet) -> KernelSum:
-        """The set of all convex combinations of a kernel of each set."""
+        """Return the set of all convex combinations of a kernel of each set."""
         from tessella.kernels._sum import KernelSum
 
         return KernelSum.of(self, other) if isinstance(other, KernelSet) else NotImplemented
 
     def on_features(self, features: ArrayLike) -> KernelsOnFeatures:
-        """The same set on some columns of the data.
+        """Return the same set on some columns of the data.
 
         Parameters
         ----------
@@ -293,6 +310,7 @@ class KernelSet(ABC):
         Returns
         -------
         KernelsOnFeatures
+            Kernel set that sees only these columns.
         """
         from tessella.kernels._on_features import KernelsOnFeatures
 
@@ -300,13 +318,13 @@ class KernelSet(ABC):
         return KernelsOnFeatures(self, tuple(numbers.tolist()))
 
     def count_params(self, n_features: int) -> int:
-        """Side of P for data with `n_features` columns, where P is one matrix."""
+        """Return the side of P for data with `n_features` columns, if P is one matrix."""
         raise NotImplementedError
 
     def cone(self, n_features: int) -> Cone:
-        """Where the parameter lives, for data with `n_features` columns.
+        """Return the cone that contains the parameter, for data with `n_features` columns.
 
-        By default positive semidefinite matrices of side :meth:`count_params`.
+        The default is the cone of positive semidefinite matrices of side :meth:`count_params`.
         """
         return PSD(self.count_params(n_features))
 
@@ -314,43 +332,46 @@ class KernelSet(ABC):
     def bind(
         self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
     ) -> BoundKernelSet:
-        """The set on the rows of X, which should lie in the unit cube.
+        """Return the set on the rows of X, which should lie in the unit cube.
 
         Parameters
         ----------
         X : array-like of shape (m, n)
             Scaled training data.
         dtype : float32 or float64
-            Storage of matrices with m² entries; everything else is float64.
+            Data type of matrices with m² entries. All other arrays are float64.
         n_jobs : int, optional
-            Threads of the compiled loops.
+            Number of threads. None uses all cores that the process may use.
         """
 
     def bind_resolved(
         self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
     ) -> BoundKernelSet:
-        """Like :meth:`bind`, for a set that :meth:`resolve` has returned.
+        """Bind a set that :meth:`resolve` has returned.
 
-        Nothing is read off the rows, so that several bindings have the same parameter.
+        Unlike in :meth:`bind`, nothing is derived from the rows, so several bindings have the same
+        parameter.
         """
         return self.bind(X, dtype=dtype, n_jobs=n_jobs)
 
     def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> KernelSet:
-        """The same set with nothing left that depends on training rows; most sets are that.
+        """Return the set with everything fixed that depends on training rows.
+
+        Most sets do not depend on training rows and return themselves.
 
         Parameters
         ----------
         X : array-like of shape (m, n)
             Training rows.
         sample_weight : array-like of shape (m,), optional
-            Weight of each row; a weight of k is the same as k copies of the row.
+            Weight of each row. A weight of k is equivalent to k copies of the row.
         """
         del X, sample_weight
         return self
 
     @abstractmethod
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
-        """Bytes a binding holds, before any kernel matrix is asked for."""
+        """Return the bytes that a binding holds before any kernel matrix is computed."""
 
     @abstractmethod
     def cross(
@@ -360,8 +381,10 @@ class KernelSet(ABC):
 
         Parameters
         ----------
-        X, Y : array-like of shape (m, n) and (l, n)
-            Rows in the scale of the unit cube.
+        X : array-like of shape (m, n)
+            Rows of the kernel matrix, in the scale of the unit cube.
+        Y : array-like of shape (l, n)
+            Columns of the kernel matrix, in the scale of the unit cube.
         P : ndarray of shape (n_params, n_params)
             Parameter of the kernel.
         n_jobs : int, optional
@@ -391,7 +414,7 @@ class KernelSet(ABC):
         Returns
         -------
         Predictor
-            ``scores(X)`` is ``cross(X, Y, P) @ coefficients``.
+            An object whose ``scores(X)`` is ``cross(X, Y, P) @ coefficients``.
         """
         return MatrixPredictor(self, P, as_rows(Y), coefficients)
 
@@ -408,8 +431,10 @@ class KernelSet(ABC):
 
         Parameters
         ----------
-        X, Y : array-like of shape (m, n) and (l, n)
-            Rows in the scale of the unit cube.
+        X : array-like of shape (m, n)
+            Rows of the kernel matrix, in the scale of the unit cube.
+        Y : array-like of shape (l, n)
+            Columns of the kernel matrix, in the scale of the unit cube.
         P : ndarray of shape (n_params, n_params)
             Parameter of the kernel.
         w : ndarray of shape (l,)
@@ -444,7 +469,7 @@ class KernelSet(ABC):
         """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Hyperparameters by name; those of a kernel set within as ``"kernels__delta"``."""
+        """Return hyperparameters by name; names such as ``"kernels__delta"`` are nested."""
         params = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         inner = [(k, v) for k, v in params.items() if deep and isinstance(v, KernelSet)]
         for name, kernels in inner:
@@ -453,7 +478,7 @@ class KernelSet(ABC):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Change hyperparameters by name; those of a kernel set within as ``"kernels__delta"``."""
+        """Set hyperparameters by name; names such as ``"kernels__delta"`` are nested."""
         for name, value in params.items():
             known = self.get_params()
             if name not in known:
@@ -469,7 +494,7 @@ class KernelSet(ABC):
 
 
 def as_rows(X: ArrayLike) -> FloatArray:
-    """X as a C-contiguous float64 matrix of rows."""
+    """Return X as a C-contiguous float64 matrix of rows."""
     X = np.ascontiguousarray(X, dtype=np.float64)
     if X.ndim != 2:
         raise ValueError(f"Expected a matrix of rows, got an array of shape {X.shape}.")
@@ -477,7 +502,7 @@ def as_rows(X: ArrayLike) -> FloatArray:
 
 
 def as_dual_vector(w: ArrayLike, size: int) -> FloatArray:
-    """W as a float64 vector of the given length."""
+    """Return `w` as a float64 vector of the given length."""
     w = np.asarray(w, dtype=np.float64)
     if w.shape != (size,):
         raise ValueError(f"w has shape {w.shape}, expected ({size},).")
@@ -485,7 +510,7 @@ def as_dual_vector(w: ArrayLike, size: int) -> FloatArray:
 
 
 def checked_parameter(P: ArrayLike, n_params: int) -> FloatArray:
-    """P as a float64 symmetric matrix of the right side."""
+    """Return P as a symmetric float64 matrix of side `n_params`."""
     P = np.asarray(P, dtype=np.float64)
     if P.shape != (n_params, n_params):
         raise ValueError(f"P has shape {P.shape}, expected ({n_params}, {n_params}).")
@@ -496,7 +521,7 @@ def checked_parameter(P: ArrayLike, n_params: int) -> FloatArray:
 
 
 def within(outer: FloatArray | None, inner: FloatArray | None) -> FloatArray | None:
-    """The span of `inner`, given in coordinates of `outer`; None stands for everything."""
+    """Return the span `inner`, which is given in coordinates of `outer`; None is everything."""
     if outer is None or inner is None:
         return inner if outer is None else outer
     product: FloatArray = outer @ inner
@@ -504,7 +529,7 @@ def within(outer: FloatArray | None, inner: FloatArray | None) -> FloatArray | N
 
 
 def in_full(span: FloatArray | None, M: FloatArray) -> FloatArray:
-    """P of a matrix in coordinates of `span`."""
+    """Return the matrix P of a matrix in coordinates of `span`."""
     if span is None:
         return M
     P: FloatArray = span @ M @ span.T

@@ -1,4 +1,4 @@
-"""A dictionary on training rows: kernel matrices, quadratic forms and products."""
+"""Dictionaries on training rows: their kernel matrices, quadratic forms and products."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ IntArray = NDArray[np.intp]
 class BoundDictionary(BoundKernelSet):
     """Some kernels of a :class:`FittedDictionary` on training rows.
 
-    On all training rows no kernel matrix is kept: they are computed in tiles that stay in the
-    cache, wherever they are needed, because reading them back from memory would take about as
-    long. A restriction to a few rows, which a Newton iteration evaluates again and again, keeps
-    the matrices of its kernels as long as they are small.
+    On all training rows no kernel matrix is kept. The matrices are computed where they are needed,
+    in tiles that stay in the cache, because reading them from memory would take about as long. A
+    restriction to a few rows, which a Newton iteration evaluates repeatedly, keeps the matrices of
+    its kernels as long as they are small.
 
     Parameters
     ----------
     kernels : FittedDictionary
         The dictionary.
     rows : ndarray of shape (m, n_features)
-        Training rows as the kernels see them.
+        Training rows with scaled features.
     dtype : dtype
-        Storage of kernel matrices.
+        Data type of kernel matrices.
     n_jobs : int or None
-        Number of threads.
+        Number of threads. None uses all cores that the process may use.
     which : ndarray of int
-        Kernels that take part.
+        Indices of the kernels that are used.
     stacked : bool
         Whether the matrices of all kernels may be kept.
     """
@@ -94,7 +94,7 @@ class BoundDictionary(BoundKernelSet):
 
     @cached_property
     def stack(self) -> FloatArray | None:
-        """Matrices of all kernels, of shape (n_kernels, m, m), if they are to be kept."""
+        """Matrices of all kernels, of shape (n_kernels, m, m), or None if they are not kept."""
         if not self._stacked:
             return None
         m = self.n_samples
@@ -102,14 +102,14 @@ class BoundDictionary(BoundKernelSet):
         for number, tile in self.kernels.tiles(self._rows, self._rows, self._which):
             own = stack[self._position[number]]
             if isinstance(self.kernels.kernels[number], FunctionKernel):
-                np.add(tile, tile.T, out=own)  # a function of the user need not be exact
+                np.add(tile, tile.T, out=own)  # a user's function may not be exactly symmetric
                 own *= 0.5
             else:
                 np.copyto(own, tile)
         return stack
 
     def _spread(self, weights: FloatArray) -> FloatArray:
-        """Weights of all kernels of the dictionary; zero for those that do not take part."""
+        """Return weights of all kernels of the dictionary, zero for those that are not used."""
         everything = np.zeros(len(self.kernels))
         everything[self._which] = weights
         return everything
@@ -132,7 +132,7 @@ class BoundDictionary(BoundKernelSet):
         rows, spread = self._rows, self._spread(weights)
 
         def strip(own: slice) -> None:
-            # From the diagonal on; the rest is its mirror image, so K is symmetric to the bit.
+            # Entries left of the diagonal are copied, so that K is symmetric to the last bit.
             tile = np.empty((own.stop - own.start, len(rows) - own.start))
             self.kernels.combined(spread, rows[own], rows[own.start :], tile)
             square = tile[:, : len(tile)]
@@ -143,7 +143,7 @@ class BoundDictionary(BoundKernelSet):
         in_threads(strip, strips(len(rows), len(rows)), self._n_jobs)
 
     def svm_kernel(self, factors: FloatArray, workspace: KernelWorkspace) -> NDArray[Any]:
-        """See :meth:`BoundKernelSet.svm_kernel`; not centred, so that scores can be read off it."""
+        """See :meth:`BoundKernelSet.svm_kernel`; the matrix is not centred, for use in scores."""
         K = workspace.matrix(self.n_samples)
         if not self._kept(factors, workspace):
             self.factor_gram(factors, False, K)
@@ -172,16 +172,16 @@ class BoundDictionary(BoundKernelSet):
     # ---------------------------------------------------------------------- kernel by kernel
 
     def tiles(self, own: slice) -> Iterator[tuple[int, FloatArray]]:
-        """Rows of the matrix of one kernel after the other, in one buffer; with its position."""
+        """Yield the position of each kernel and rows of its matrix, in one buffer."""
         for number, tile in self.kernels.tiles(self._rows[own], self._rows, self._which):
             yield self._position[number], tile
 
     def strips(self, row_entries: int) -> list[slice]:
-        """The training rows in pieces of so few that ``row_entries`` for each fit the cache."""
+        """Return slices of training rows so short that ``row_entries`` per row fit the cache."""
         return strips(self.n_samples, row_entries)
 
     def in_threads(self, work: Callable[[Any], Any], pieces: list[Any]) -> list[Any]:
-        """The results of pieces of work, in their order, with the threads of the binding."""
+        """Return the results of pieces of work in their order, using the threads of the binding."""
         return in_threads(work, pieces, self._n_jobs)
 
     # ---------------------------------------------------------------------------- dual vectors
@@ -191,14 +191,14 @@ class BoundDictionary(BoundKernelSet):
         return DictionaryMoments(self, as_dual_vector(w, self.n_samples))
 
     def forms(self, w: FloatArray, face: IntArray | None = None) -> FloatArray:
-        """``wᵀ K_i w`` of every kernel of a face: O(n_kernels · support²)."""
+        """Return ``wᵀ K_i w`` of every kernel of a face, in O(n_kernels · support²)."""
         support = np.flatnonzero(w)
         which = self._chosen(face)
         rows, own_w = self._rows[support], w[support]
         position = {number: k for k, number in enumerate(which)}
 
         def strip(own: slice) -> FloatArray:
-            # Entries right of the diagonal count twice.
+            # Entries right of the diagonal count twice, because K is symmetric.
             weights = np.outer(own_w[own], 2.0 * own_w[own.start :])
             square = weights[:, : own.stop - own.start]
             square *= np.tri(len(square)).T - 0.5 * np.eye(len(square))
@@ -209,14 +209,14 @@ class BoundDictionary(BoundKernelSet):
 
         parts = in_threads(strip, strips(len(rows), len(rows)), self._n_jobs)
         total = np.sum(parts, axis=0) if parts else np.zeros(len(which))
-        # A quadratic form of a positive semidefinite matrix: below zero it is rounding.
+        # A negative value of a positive semidefinite quadratic form is rounding.
         return np.maximum(total, 0.0)
 
     def _chosen(self, face: IntArray | None) -> list[int]:
         return self._which if face is None else [self._which[k] for k in face]
 
     def products(self, w: FloatArray, rows: IntArray, face: IntArray | None = None) -> FloatArray:
-        """``K_i[rows] @ w`` of the kernels of a face, of shape (len(rows), n_kernels)."""
+        """Return ``K_i[rows] @ w`` of the kernels of a face, of shape (len(rows), n_kernels)."""
         support = np.flatnonzero(w)
         which = self._chosen(face)
         position = {number: k for k, number in enumerate(which)}
@@ -232,7 +232,7 @@ class BoundDictionary(BoundKernelSet):
         return np.vstack(parts) if parts else np.zeros((0, len(which)))
 
     def scores(self, weights: FloatArray, w: FloatArray) -> FloatArray:
-        """``K(weights) @ w``; from the whole matrix where that costs less than it will save."""
+        """Return ``K(weights) @ w``, by the whole matrix if that saves more than it costs."""
         support = np.flatnonzero(w)
         K = self._whole_matrix(weights, len(support))
         if K is not None:
@@ -249,10 +249,10 @@ class BoundDictionary(BoundKernelSet):
         return np.concatenate(in_threads(strip, strips(self.n_samples, len(support)), self._n_jobs))
 
     def _whole_matrix(self, weights: FloatArray, n_support: int) -> NDArray[Any] | None:
-        """K(weights) in the memory of the SVM, if it is there or should be.
+        """Return K(weights) in the memory of the SVM if it is there or is worth computing.
 
-        By symmetry the whole costs as much as half of its columns, and the SVM that mostly comes
-        next finds it done.
+        By symmetry the whole matrix costs as much as half of its columns, and the SVM solve that
+        usually follows needs it too.
         """
         workspace = self._workspace
         if workspace is None or workspace.dtype != np.float64:
@@ -263,7 +263,7 @@ class BoundDictionary(BoundKernelSet):
 
 
 def _centre(K: NDArray[Any]) -> NDArray[Any]:
-    """HKH in place, exactly symmetric when K is."""
+    """Replace K by HKH, which is exactly symmetric if K is, and return it."""
     means = K.mean(axis=0, dtype=np.float64)
     means -= 0.5 * means.mean()
     for rows in strips(*K.shape):
@@ -280,7 +280,7 @@ class DictionaryMoments(Moments):
 
     @cached_property
     def _stacked_products(self) -> FloatArray | None:
-        """``K_i w`` of every kernel, of shape (n_kernels, m), where matrices are kept."""
+        """``K_i w`` of every kernel, of shape (n_kernels, m), or None if no matrices are kept."""
         stack = self._bound.stack
         if stack is None:
             return None
@@ -288,7 +288,7 @@ class DictionaryMoments(Moments):
 
     @cached_property
     def gradient(self) -> FloatArray:
-        """The forms ``wᵀ K_i w``."""
+        """The quadratic form ``wᵀ K_i w`` of every kernel."""
         return self.face_gradient(None)
 
     def face_gradient(self, face: IntArray | None) -> FloatArray:
@@ -318,12 +318,12 @@ class DictionaryMoments(Moments):
 
 
 class WeightSensitivities(Sensitivities):
-    """How scores answer to weights: ``K_i w`` of every kernel, one column for each.
+    """Sensitivities of scores to weights: ``K_i w`` of every kernel, one column for each.
 
     Parameters
     ----------
     products : ndarray of shape (f, n_kernels)
-        The scores of each kernel alone.
+        Scores of each kernel alone.
     """
 
     def __init__(self, products: FloatArray) -> None:
@@ -331,7 +331,7 @@ class WeightSensitivities(Sensitivities):
 
     @classmethod
     def stacked(cls, parts: Sequence[WeightSensitivities]) -> WeightSensitivities:
-        """One set of rows after the other."""
+        """Return the sensitivities of several sets of rows, one after the other."""
         return cls(np.vstack([part._products for part in parts]))
 
     def apply(self, M: FloatArray) -> FloatArray:

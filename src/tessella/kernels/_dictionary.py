@@ -33,10 +33,10 @@ _T = TypeVar("_T")
 BANDWIDTHS = tuple(float(b) for b in np.geomspace(0.5, 10.0, 10).round(3))
 DEGREES = (1, 2, 3)
 _NORMALISATIONS = ("trace", "cosine", None)
-# Kernel matrices are kept, rather than computed again, for as many kernels as move together in a
-# Newton iteration and for as many bytes.
+# Largest number of kernels, and of bytes, for which a Newton iteration keeps the kernel matrices
+# instead of computing them again.
 MOST_STACKED, MOST_STACKED_BYTES = 64, 1 << 30
-_TILE_ENTRIES = 1 << 16  # half a megabyte: stays in the cache of a core while kernels pass by
+_TILE_ENTRIES = 1 << 16  # half a megabyte, which stays in the cache of a core
 
 
 @dataclass
@@ -46,16 +46,16 @@ class KernelDictionary(KernelSet):
     Parameters
     ----------
     kernels : sequence of Gaussian, Polynomial or callables
-        The kernels to weigh. A callable takes two arrays of rows and returns the matrix between
-        them, which must be positive semidefinite when both are the same; scikit-learn's Gaussian
-        process kernels are such callables.
+        Kernels to weigh. A callable takes two arrays of rows and returns the matrix between them,
+        which must be positive semidefinite if both arrays are the same. The kernels of
+        scikit-learn's Gaussian processes are such callables.
     each_feature : bool, default=False
         Whether every kernel without `features` of its own is used on all features and, in
         addition, once on each feature alone. Constant features are left out.
     normalisation : {"trace", "cosine", None}, default="trace"
-        "trace" divides a kernel by the mean of its diagonal on the training rows, so that its
-        matrix there has trace m. "cosine" divides ``k(x, z)`` by ``sqrt(k(x, x) k(z, z))``. Both
-        are applied to new rows alike. None takes kernels as they are.
+        Scaling of the kernels, which is applied to new rows too. "trace" divides a kernel by the
+        mean of its diagonal on the training rows, so that its matrix there has trace m. "cosine"
+        divides ``k(x, z)`` by ``sqrt(k(x, x) k(z, z))``. None uses the kernels as they are.
     standardise : bool, default=True
         Whether the kernels see features from which the mean of the training rows has been
         subtracted and which have been divided by their standard deviation.
@@ -108,24 +108,27 @@ class KernelDictionary(KernelSet):
         normalisation: str | None = "trace",
         standardise: bool = True,
     ) -> KernelDictionary:
-        """The dictionary of the paper and of SimpleMKL: 13 (n + 1) kernels for n features.
+        """Return the dictionary of the paper and of SimpleMKL, 13 (n + 1) kernels for n features.
 
         Parameters
         ----------
         bandwidths : sequence of float
-            Widths of the Gaussian kernels; ten from 0.5 to 10 in equal ratios by default.
+            Widths of the Gaussian kernels. The default is ten widths from 0.5 to 10 in equal
+            ratios.
         degrees : sequence of int
-            Degrees of the polynomial kernels ``(x · z + 1)^degree``; 1, 2, 3 by default.
+            Degrees of the polynomial kernels ``(x · z + 1)^degree``. The default is 1, 2 and 3.
         each_feature : bool, default=True
-            Whether the kernels are used on each feature alone as well.
+            Whether the kernels are also used on each feature alone.
         normalisation : {"trace", "cosine", None}, default="trace"
-            Scaling of the kernels, as in the class.
+            Scaling of the kernels: by the mean of the diagonal, by the diagonal of each pair of
+            rows, or none. See :class:`KernelDictionary`.
         standardise : bool, default=True
-            Whether the features are standardised, as in the class.
+            Whether the kernels see standardised features.
 
         Returns
         -------
         KernelDictionary
+            Dictionary of Gaussian and polynomial kernels.
         """
         gaussians = [Gaussian(bandwidth) for bandwidth in bandwidths]
         polynomials = [Polynomial(degree) for degree in degrees]
@@ -133,7 +136,7 @@ class KernelDictionary(KernelSet):
 
     @property
     def wants_raw_features(self) -> bool:
-        """See :attr:`KernelSet.wants_raw_features`: a dictionary has a scaling of its own."""
+        """See :attr:`KernelSet.wants_raw_features`; a dictionary scales features itself."""
         return True
 
     @property
@@ -144,11 +147,11 @@ class KernelDictionary(KernelSet):
         )
 
     def cone(self, n_features: int) -> Cone:
-        """The weights; with `each_feature`, for data in which all features vary."""
+        """See :meth:`KernelSet.cone`; with `each_feature`, all features are assumed to vary."""
         return Nonnegative(len(self.listed(n_features)))
 
     def listed(self, n_features: int) -> tuple[SingleKernel, ...]:
-        """The kernels in the order of their weights, for data in which all features vary.
+        """Return the kernels in the order of their weights, for data whose features all vary.
 
         Parameters
         ----------
@@ -158,22 +161,24 @@ class KernelDictionary(KernelSet):
         Returns
         -------
         tuple of Gaussian, Polynomial or FunctionKernel
+            Kernels of the dictionary.
         """
         return self._listed(n_features, np.arange(n_features))
 
     def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> FittedDictionary:
-        """The dictionary on the features and the scale of training rows.
+        """Return the dictionary for the features and the scale of training rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows.
         sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row; a weight of k is the same as k copies of the row.
+            Weight of each row. A weight of k is equivalent to k copies of the row.
 
         Returns
         -------
         FittedDictionary
+            Kernels with their normalisation on the training rows.
         """
         rows = as_rows(X)
         weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, float)
@@ -238,7 +243,7 @@ def _unresolved() -> ValueError:
 
 
 def _mean_and_scale(rows: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weighted mean and standard deviation of each feature; 1 for a constant one."""
+    """Return the weighted mean and standard deviation of each feature, 1 for a constant one."""
     mean = np.average(rows, axis=0, weights=weight)
     deviation = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weight))
     return mean, np.where(deviation > 1e-13 * np.abs(rows).max(axis=0), deviation, 1.0)
@@ -256,18 +261,18 @@ def _check_diagonals(kernels: Sequence[SingleKernel], diagonals: Sequence[float]
 
 @dataclass
 class FittedDictionary(KernelSet):
-    """Kernels on the scale of their training rows; made by :meth:`KernelDictionary.resolve`.
+    """A dictionary with the scale of its training rows, from :meth:`KernelDictionary.resolve`.
 
     Attributes
     ----------
     kernels : tuple
-        The kernels, which see scaled features.
+        Kernels of the dictionary, as functions of scaled features.
     mean : ndarray of shape (n_features,)
-        What is subtracted from each feature before the kernels see it.
+        Number that is subtracted from each feature before the kernels are evaluated.
     scale : ndarray of shape (n_features,)
-        What each feature is divided by after that.
+        Number by which each feature is divided after its mean has been subtracted.
     factors : ndarray of shape (n_kernels,)
-        What each kernel is multiplied by.
+        Factor by which each kernel is multiplied.
     cosine : bool
         Whether each kernel is divided by the roots of its diagonal.
     """
@@ -284,7 +289,7 @@ class FittedDictionary(KernelSet):
         return len(self.kernels)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FittedDictionary:
-        # Hundreds of kernels that cannot change need no copies; functions of the user might.
+        # Kernels of the library are immutable and need no copies; functions of a user may change.
         kernels = tuple(
             deepcopy(kernel, memo) if isinstance(kernel, FunctionKernel) else kernel
             for kernel in self.kernels
@@ -294,7 +299,7 @@ class FittedDictionary(KernelSet):
 
     @property
     def names_features(self) -> bool:
-        """See :attr:`KernelSet.names_features`: means and scales belong to features."""
+        """See :attr:`KernelSet.names_features`; means and scales belong to single features."""
         return True
 
     def cone(self, n_features: int) -> Cone:
@@ -317,14 +322,14 @@ class FittedDictionary(KernelSet):
         return BoundDictionary(self, self.scaled(as_rows(X)), np.dtype(dtype), n_jobs, everything)
 
     def scaled(self, X: FloatArray) -> FloatArray:
-        """Rows as the kernels see them."""
+        """Return rows with scaled features, as the kernels take them."""
         if X.shape[1] != len(self.mean):
             raise ValueError(f"Expected rows with {len(self.mean)} features, got {X.shape[1]}.")
         rows: FloatArray = np.ascontiguousarray((X - self.mean) / self.scale)
         return rows
 
     def matrix(self, number: int, X: ArrayLike, Y: ArrayLike | None = None) -> FloatArray:
-        """The matrix of one kernel, normalised, between unscaled rows.
+        """Return the normalised matrix of one kernel between unscaled rows.
 
         Parameters
         ----------
@@ -333,11 +338,12 @@ class FittedDictionary(KernelSet):
         X : array-like of shape (n_samples_X, n_features)
             Unscaled rows.
         Y : array-like of shape (n_samples_Y, n_features), optional
-            Other unscaled rows; those of X by default.
+            Other unscaled rows. The default is X.
 
         Returns
         -------
         ndarray of shape (n_samples_X, n_samples_Y)
+            Kernel values.
         """
         left = self.scaled(as_rows(X))
         right = left if Y is None else self.scaled(as_rows(Y))
@@ -347,7 +353,7 @@ class FittedDictionary(KernelSet):
     def tiles(
         self, left: FloatArray, right: FloatArray, which: Sequence[int]
     ) -> Iterator[tuple[int, FloatArray]]:
-        """Normalised matrices of some kernels between few scaled rows, in one buffer."""
+        """Yield the normalised matrices of some kernels between scaled rows, in one buffer."""
         for number, tile in tiles(self.kernels, left, right, which):
             values = tile
             if self.cosine and not isinstance(self.kernels[number], Gaussian):
@@ -372,7 +378,7 @@ class FittedDictionary(KernelSet):
             out += tile
 
     def scaled_diag(self, weights: FloatArray, rows: FloatArray) -> FloatArray:
-        """Diagonal of the weighted sum on scaled rows."""
+        """Return the diagonal of the weighted sum on scaled rows."""
         total = np.zeros(len(rows))
         for number in np.flatnonzero(weights).tolist():
             own = self.kernels[number].diag(rows)
@@ -405,7 +411,7 @@ class FittedDictionary(KernelSet):
 
 
 class DictionaryPredictor(Predictor):
-    """Predictions of a weighted sum of kernels: the support vectors are scaled once."""
+    """Predictions of a weighted sum of kernels, with support vectors that are scaled once."""
 
     def __init__(
         self, kernels: FittedDictionary, weights: FloatArray, Y: FloatArray, w: FloatArray
@@ -429,19 +435,19 @@ class DictionaryPredictor(Predictor):
 
 
 def _held_bytes(n_kernels: int, n_samples: int, n_features: int) -> int:
-    """Bytes of the scaled rows, and of the kernel matrices that a Newton iteration keeps."""
+    """Return the bytes of the scaled rows and of the matrices that a Newton iteration keeps."""
     stacked = 8 * min(n_kernels, MOST_STACKED) * n_samples**2
     return 8 * n_samples * n_features + min(stacked, MOST_STACKED_BYTES)
 
 
 def strips(n_rows: int, n_columns: int) -> list[slice]:
-    """Rows in pieces whose tiles fit the cache."""
+    """Return slices of rows whose tiles fit the cache."""
     height = max(1, _TILE_ENTRIES // max(1, n_columns))
     return [slice(k, min(k + height, n_rows)) for k in range(0, n_rows, height)]
 
 
 def in_threads(work: Callable[[_S], _T], pieces: list[_S], n_jobs: int | None) -> list[_T]:
-    """The results of pieces of work, in their order, whatever the number of threads."""
+    """Return the results of pieces of work in their order, whatever the number of threads."""
     threads = min(effective_threads(n_jobs), len(pieces))
     if threads < 2:
         return [work(piece) for piece in pieces]

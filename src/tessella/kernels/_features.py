@@ -57,7 +57,7 @@ class FiniteKernelSet(KernelSet):
 
     @property
     def by_rows(self) -> bool:
-        """See :attr:`KernelSet.by_rows`: always."""
+        """See :attr:`KernelSet.by_rows`; always True."""
         return True
 
     def features(self, X: FloatArray) -> FloatArray:
@@ -71,17 +71,18 @@ class FiniteKernelSet(KernelSet):
         Returns
         -------
         ndarray of shape (m, n_nodes, n_params)
+            Features of each row.
         """
         raise NotImplementedError
 
     def count_nodes(self, n_features: int) -> int:
-        """Number of nodes for data with `n_features` columns."""
+        """Return the number of nodes for data with `n_features` columns."""
         raise NotImplementedError
 
     def bind(
         self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
     ) -> BoundFeatures:
-        """See :meth:`KernelSet.bind`; `n_jobs` is BLAS's affair here."""
+        """See :meth:`KernelSet.bind`; `n_jobs` has no effect, because BLAS does the work."""
         del n_jobs
         return BoundFeatures(self, as_rows(X), dtype)
 
@@ -115,8 +116,8 @@ class FiniteKernelSet(KernelSet):
 class FeaturePredictor(Predictor):
     """Predictions as products of features with one weight for each node and basis function.
 
-    The support vectors enter these weights and are not needed any more, so a prediction costs the
-    same whatever their number.
+    The weights contain the support vectors, so the cost of a prediction does not depend on the
+    number of support vectors.
     """
 
     def __init__(
@@ -141,13 +142,13 @@ class FeaturePredictor(Predictor):
 
 
 def _flat(phi: FloatArray, factor: FloatArray) -> FloatArray:
-    """Features times a factor of P, nodes and columns side by side: (m, nodes * r)."""
+    """Return features times a factor of P, of shape (m, nodes * r)."""
     flat: FloatArray = (phi @ factor).reshape(len(phi), phi.shape[1] * factor.shape[1])
     return flat
 
 
 class BoundFeatures(BoundMatrixSet):
-    """A :class:`FiniteKernelSet` on training rows; holds the (m, nodes, n_params) features."""
+    """A :class:`FiniteKernelSet` on training rows, with their features in memory."""
 
     def __init__(
         self,
@@ -177,7 +178,7 @@ class BoundFeatures(BoundMatrixSet):
         for start in range(0, self.n_samples, _GRAM_ROWS):
             rows = slice(start, start + _GRAM_ROWS)
             K[rows, start:] = phi_left[rows] @ phi_right[start:].T
-            # Both triangles are the same up to rounding; solvers need them the same exactly.
+            # The two triangles are equal up to rounding, and solvers need exact symmetry.
             K[start:, rows] = K[rows, start:].T
             corner = K[rows, rows]
             corner[...] = 0.5 * (corner + corner.T)

@@ -20,10 +20,10 @@ class Gaussian:
     Parameters
     ----------
     bandwidth : float
-        Width of the kernel, in units of the features, which a dictionary standardises unless told
-        otherwise.
+        Width of the kernel, in units of the features. A :class:`KernelDictionary` standardises the
+        features by default.
     features : tuple of int, optional
-        Columns that the kernel looks at; all of them by default.
+        Columns that the kernel uses. The default is all columns.
 
     Examples
     --------
@@ -57,9 +57,9 @@ class Polynomial:
     degree : int
         Degree of the polynomial, at least 1.
     offset : float, default=1.0
-        Constant that is added to the inner product; not negative.
+        Nonnegative constant that is added to the inner product.
     features : tuple of int, optional
-        Columns that the kernel looks at; all of them by default.
+        Columns that the kernel uses. The default is all columns.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class FunctionKernel:
         ``function(X, Y)`` returns the kernel matrix between two arrays of rows. A kernel of
         scikit-learn's Gaussian processes is such a function.
     features : tuple of int, optional
-        Columns that the function is given; all of them by default.
+        Columns that are passed to the function. The default is all columns.
 
     Examples
     --------
@@ -145,7 +145,7 @@ SingleKernel = Gaussian | Polynomial | FunctionKernel
 
 
 def evaluate(kernel: SingleKernel, X: Any, Y: Any = None) -> FloatArray:
-    """The matrix of one kernel."""
+    """Return the matrix of one kernel."""
     left = np.asarray(X, dtype=np.float64)
     right = left if Y is None else np.asarray(Y, dtype=np.float64)
     (tile,) = (values.copy() for _, values in tiles([kernel], left, right, [0]))
@@ -155,10 +155,10 @@ def evaluate(kernel: SingleKernel, X: Any, Y: Any = None) -> FloatArray:
 def tiles(
     kernels: Sequence[SingleKernel], left: FloatArray, right: FloatArray, which: Sequence[int]
 ) -> Iterator[tuple[int, FloatArray]]:
-    """Matrices of the kernels `which` between few rows, one after the other in one buffer.
+    """Yield the matrices of the kernels `which` between few rows, in one buffer.
 
-    Kernels on the same features come together and share their products and distances; a matrix
-    is gone when the next one is asked for.
+    Kernels on the same features follow one another and share their products and distances. A
+    matrix is overwritten when the next one is requested.
     """
     groups: dict[tuple[int, ...] | None, list[int]] = {}
     for number in which:
@@ -178,13 +178,13 @@ def tiles(
 
 
 class _Shared:
-    """Inner products and squared distances on some features, computed when asked for."""
+    """Inner products and squared distances on some features, computed when needed."""
 
     def __init__(
         self, left: FloatArray, right: FloatArray, features: tuple[int, ...] | None
     ) -> None:
         self._left = left if features is None else left[:, features]
-        # One array for one set of rows: BLAS then makes their products symmetric to the last bit.
+        # If both sets of rows are one array, BLAS computes exactly symmetric products.
         others = right if features is None else right[:, features]
         self._right = self._left if right is left else others
         self._products: FloatArray | None = None
@@ -207,14 +207,14 @@ class _Shared:
             squares: FloatArray = np.square(self._left - self._right.T)
             return squares
         norms = [np.einsum("ij,ij->i", side, side) for side in (self._left, self._right)]
-        # The sum of the norms comes first, which makes the result as symmetric as the products.
+        # The norms are added first, so that the result is as symmetric as the products.
         squares = np.add.outer(*norms)
         squares -= 2.0 * self.products
-        return np.maximum(squares, 0.0, out=squares)  # below zero it is rounding
+        return np.maximum(squares, 0.0, out=squares)  # negative values are rounding
 
 
 def _power(products: FloatArray, kernel: Polynomial, out: FloatArray) -> FloatArray:
-    """``(products + offset)^degree`` by multiplications: np.power is many times slower."""
+    """Write ``(products + offset)^degree`` by multiplications, because np.power is much slower."""
     base = products + kernel.offset
     np.copyto(out, base)
     for _ in range(int(kernel.degree) - 1):
@@ -223,7 +223,7 @@ def _power(products: FloatArray, kernel: Polynomial, out: FloatArray) -> FloatAr
 
 
 def checked_features(features: Any) -> tuple[int, ...] | None:
-    """Column numbers as a tuple of int, or None."""
+    """Return column numbers as a tuple of int, or None."""
     if features is None:
         return None
     numbers: list[Any] = [features] if isinstance(features, Integral) else list(features)

@@ -18,34 +18,38 @@ Basis = Callable[[FloatArray, FloatArray], Any]
 
 @dataclass
 class IntegralKernels(FiniteKernelSet):
-    """Kernels ``k(x, y) = mean over z in a box of N(z, x)ᵀ P N(z, y)`` for a function N of yours.
+    """Kernels ``k(x, y) = mean over z in a box of N(z, x)ᵀ P N(z, y)`` for a given function N.
 
-    The mean is taken at finitely many nodes with positive weights, so every member is a positive
-    semidefinite kernel whatever the accuracy of the quadrature.
+    The mean is taken over finitely many nodes with positive weights, so every member of the family
+    is a positive semidefinite kernel, whatever the accuracy of the quadrature.
 
     Parameters
     ----------
     basis : callable
         ``basis(z, X)`` for z of shape (t, dim) and X of shape (m, n), scaled to the unit cube,
-        returns N of shape (t, m, n_params). Must be bounded. For models that are pickled it has
-        to be importable (a function of a module, not a lambda).
-    lower, upper : array-like of shape (dim,)
-        Corners of the box of z.
+        returns N of shape (t, m, n_params). It must be bounded. To pickle models, it has to be
+        importable (a function of a module, not a lambda).
+    lower : array-like of shape (dim,)
+        Lower corner of the box of z.
+    upper : array-like of shape (dim,)
+        Upper corner of the box of z.
     nodes : int or (points, weights), default=256
-        Number of nodes: in all for ``rule="sobol"``, per coordinate for ``rule="gauss"``; or the
-        nodes themselves, points of shape (t, dim) and positive weights of shape (t,).
+        Number of nodes, in total for ``rule="sobol"`` and per coordinate for ``rule="gauss"``. The
+        nodes themselves can be given as points of shape (t, dim) and positive weights of shape
+        (t,).
     rule : {"sobol", "gauss"}, default="sobol"
-        Scrambled Sobol' points with a fixed seed, for any `dim` and discontinuous N; or a tensor
-        Gauss-Legendre rule, for smooth N and small `dim`. Ignored when nodes are given.
+        Rule for the choice of nodes. "sobol" are scrambled Sobol' points with a fixed seed, for any
+        `dim` and discontinuous N. "gauss" is a tensor Gauss-Legendre rule, for smooth N and small
+        `dim`. Ignored if the nodes themselves are given.
 
     Notes
     -----
     The integral is divided by the volume of the box, as in :class:`TessellatedKernels`, so `C`
-    keeps its meaning when the box changes. A binding holds m * nodes * n_params numbers.
+    keeps its meaning if the box changes. A binding holds m * nodes * n_params numbers.
 
     Examples
     --------
-    Cosines of random frequency, the kernels of a learned spectral density:
+    Cosines of random frequency give kernels with a learned spectral density:
 
     >>> import numpy as np
     >>> from tessella.kernels import IntegralKernels
@@ -67,7 +71,7 @@ class IntegralKernels(FiniteKernelSet):
     family: ClassVar[str | None] = None
 
     def quadrature(self) -> tuple[FloatArray, FloatArray]:
-        """Nodes of shape (t, dim) and weights that sum to one (for the built-in rules)."""
+        """Return the nodes of shape (t, dim) and their weights, which sum to one by default."""
         lower = np.atleast_1d(np.asarray(self.lower, dtype=np.float64))
         upper = np.atleast_1d(np.asarray(self.upper, dtype=np.float64))
         if lower.shape != upper.shape or lower.ndim != 1 or not (lower < upper).all():
@@ -99,17 +103,17 @@ class IntegralKernels(FiniteKernelSet):
         return points, weights
 
     def count_params(self, n_features: int) -> int:
-        """Side of P, found by evaluating the basis once."""
+        """See :meth:`KernelSet.count_params`; the basis is evaluated once."""
         points, _ = self.quadrature()
         return int(self._evaluate(points[:1], np.zeros((1, n_features))).shape[2])
 
     def count_nodes(self, n_features: int) -> int:
-        """Number of nodes."""
+        """See :meth:`FiniteKernelSet.count_nodes`."""
         del n_features
         return len(self.quadrature()[1])
 
     def features(self, X: FloatArray) -> FloatArray:
-        """``√ω_t N(z_t, x)`` of shape (len(X), nodes, n_params)."""
+        """Return ``√ω_t N(z_t, x)``, of shape (len(X), nodes, n_params)."""
         points, weights = self.quadrature()
         values = self._evaluate(points, X) * np.sqrt(weights)[:, None, None]
         return np.ascontiguousarray(values.transpose(1, 0, 2))

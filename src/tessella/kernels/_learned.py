@@ -80,7 +80,7 @@ class LearnedKernel:
 
     @property
     def shares(self) -> FloatArray:
-        """Share of each part of a sum of kernel sets; they add up to one."""
+        """Share of each part of a sum of kernel sets; the shares add up to one."""
         cone = self.kernels.cone(len(self.box.kept))
         if not isinstance(cone, ProductCone):
             return np.ones(1)
@@ -134,8 +134,10 @@ class LearnedKernel:
 
         Parameters
         ----------
-        X, Y : array-like of shape (m, n_features) and (l, n_features)
-            Rows in the units of the training data.
+        X : array-like of shape (m, n_features)
+            Rows of the kernel matrix, in the units of the training data.
+        Y : array-like of shape (l, n_features)
+            Columns of the kernel matrix, in the units of the training data.
         w : ndarray of shape (l,) or (l, k)
             Vector of coefficients, or several vectors as columns.
         n_jobs : int, optional
@@ -245,7 +247,7 @@ class KernelPredictor:
 
 
 def _bytes(parameter: Point) -> bytes:
-    """The entries of all blocks, which may have blocks themselves."""
+    """Return the entries of all blocks, which may have blocks themselves."""
     if isinstance(parameter, Blocks):
         return b"".join(map(_bytes, parameter))
     content: bytes = parameter.tobytes()
@@ -253,7 +255,7 @@ def _bytes(parameter: Point) -> bytes:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two values are equal; arrays, containers and kernel sets are compared as a whole."""
+    """Return whether two values are equal, where arrays and containers are compared as a whole."""
     if isinstance(a, KernelSet) and isinstance(b, KernelSet):
         return type(a) is type(b) and _same(a.get_params(deep=False), b.get_params(deep=False))
     if isinstance(a, dict) and isinstance(b, dict):

@@ -15,12 +15,12 @@ IntArray = NDArray[np.intp]
 
 
 def count_monomials(n_variables: int, degree: int) -> int:
-    """Number of monomials of total degree at most `degree`."""
+    """Return the number of monomials of total degree at most `degree`."""
     return comb(n_variables + degree, degree)
 
 
 def exponents(n_variables: int, degree: int) -> IntArray:
-    """Exponents of all monomials of total degree at most `degree`, one a row, by degree."""
+    """Return the exponents of all monomials of total degree at most `degree`, in rows by degree."""
     rows = [
         np.bincount(np.array(choice, dtype=np.intp), minlength=n_variables)
         for total in range(degree + 1)
@@ -30,7 +30,7 @@ def exponents(n_variables: int, degree: int) -> IntArray:
 
 
 class Monomials:
-    """A fixed list of monomials, prepared so that they are evaluated in a few array operations.
+    """A fixed list of monomials, prepared for evaluation in a few array operations.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Monomials:
     def __init__(self, powers: IntArray) -> None:
         self._count, n_variables = powers.shape
         self._higher = [np.intp(e) for e in range(2, int(powers.max(initial=0)) + 1)]
-        # Column 0 of the table of powers is one; then come the variables, power by power.
+        # Column 0 of the table of powers is one. The powers of the variables follow, by power.
         factors = [
             [1 + variable + n_variables * (int(row[variable]) - 1) for variable in row.nonzero()[0]]
             for row in powers
@@ -51,7 +51,7 @@ class Monomials:
         self._factors: IntArray = np.array(padded, dtype=np.intp).reshape(len(padded), most).T
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        """Matrix of shape (len(X), n_monomials) with the value of each monomial at each row."""
+        """Return the value of each monomial at each row, of shape (len(X), n_monomials)."""
         ones = np.ones((len(X), 1))
         if not len(self._factors):
             return ones.repeat(self._count, axis=1)
@@ -64,12 +64,12 @@ class Monomials:
 
 @lru_cache(maxsize=32)
 def monomials(n_variables: int, degree: int) -> Monomials:
-    """All monomials of total degree at most `degree`."""
+    """Return all monomials of total degree at most `degree`."""
     return Monomials(exponents(n_variables, degree))
 
 
 def checked_degree(degree: int) -> int:
-    """`degree` if it is a whole number that is not negative."""
+    """Return `degree`; ValueError if it is not a nonnegative whole number."""
     if isinstance(degree, bool) or not isinstance(degree, int | np.integer) or degree < 0:
         raise ValueError(f"degree={degree!r} must be a whole number >= 0.")
     return int(degree)

@@ -1,4 +1,4 @@
-"""Names of the basis functions and of single kernels: what the entries of a parameter stand for."""
+"""Names of the basis functions and the single kernels that the entries of a parameter belong to."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from tessella.kernels._sum import KernelSum
 from tessella.kernels._tessellated import TessellatedKernels
 from tessella.kernels._tessellated_basis import _powers
 
-_FEW_NAMES = 3  # names of features shown in the name of a kernel
+_FEW_NAMES = 3  # largest number of features that are listed in the name of a kernel
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-#: Where a basis function of a tessellated kernel lives: z above x in every coordinate, or not.
+#: Region of a basis function of a tessellated kernel: z is above x in every coordinate, or not.
 REGIONS = ("[z≥x]", "[z≱x]")
 
 
 class BasisFunction(NamedTuple):
-    """One entry of N(z, x), by name.
+    """Name of one entry of N(z, x), in two parts.
 
     Attributes
     ----------
     monomial : str
-        The polynomial factor, such as ``"age·height²"``; ``"1"`` for the constant.
+        Polynomial factor, such as ``"age·height²"``, or ``"1"`` for the constant.
     region : str
-        The indicator it is multiplied with; empty when there is none.
+        Indicator by which the monomial is multiplied. It is empty if there is none.
     """
 
     monomial: str
@@ -43,23 +43,23 @@ class BasisFunction(NamedTuple):
 
 
 def basis_names(kernels: KernelSet, feature_names: Sequence[str]) -> list[str]:
-    """Names of what the entries of a parameter stand for, in the order of its rows.
+    """Return names for the rows of a parameter, those of basis functions or of kernels.
 
     Parameters
     ----------
     kernels : KernelSet
-        The family.
+        Family of kernels.
     feature_names : sequence of str
         Names of the features that the kernel sees: those of the columns that are not constant.
 
     Returns
     -------
     list of str
-        One name per row of P, which is that of a basis function. For tessellated kernels a
-        monomial times ``[z≥x]``, which is one where z is at least x in every coordinate, or times
-        ``[z≱x]``, which is one where it is not. Features stand for their values scaled to [0, 1].
-        For a dictionary one name per weight, which is that of a kernel. For a sum of kernel sets
-        the names of all its parts, one part after the other.
+        For a family of kernels, the name of the basis function of each row of P. A basis function
+        of a tessellated kernel is a monomial times ``[z≥x]``, which is one where z is at least x
+        in every coordinate, or times ``[z≱x]``, which is one elsewhere. Features stand for their
+        values scaled to [0, 1]. For a dictionary, the name of the kernel of each weight. For a sum
+        of kernel sets, the names of all its parts, one part after the other.
 
     Examples
     --------
@@ -78,9 +78,9 @@ def basis_names(kernels: KernelSet, feature_names: Sequence[str]) -> list[str]:
 
 @singledispatch
 def basis_functions(kernels: KernelSet, feature_names: Sequence[str]) -> list[BasisFunction]:
-    """See :func:`basis_names`; the parts of each name by themselves.
+    """Return the names of :func:`basis_names`, each divided into its parts.
 
-    A family that is not known here has numbered functions.
+    The functions of a family that is not part of the library are numbered.
     """
     return [BasisFunction(f"N{i}") for i in range(kernels.count_params(len(feature_names)))]
 
@@ -123,14 +123,14 @@ def _(kernels: KernelSum, feature_names: Sequence[str]) -> list[BasisFunction]:
 
 
 def kernel_name(kernel: Any, feature_names: Sequence[str]) -> str:
-    """Name of a kernel with its settings, and with the features that it looks at.
+    """Return the name of a kernel with its settings and the features that it uses.
 
     Parameters
     ----------
     kernel : Gaussian, Polynomial, FunctionKernel or any other object
-        The kernel.
+        Kernel to name.
     feature_names : sequence of str
-        Names of the features, by their number.
+        Names of all features, in the order of the columns.
     """
     if not is_dataclass(kernel):
         return repr(kernel)
@@ -152,7 +152,7 @@ def _short(value: Any) -> str:
 
 
 def shortened_list(names: Sequence[str]) -> str:
-    """The first of some names, and how many others there are."""
+    """Return the first few names, and how many others there are."""
     hidden = len(names) - _FEW_NAMES
     return ", ".join(names[:_FEW_NAMES]) + (f" and {hidden} more" if hidden > 0 else "")
 

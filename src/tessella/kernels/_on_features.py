@@ -1,4 +1,4 @@
-"""A kernel set on some columns of the data."""
+"""Kernel sets on some columns of the data."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ from tessella.kernels._predictor import ColumnPredictor
 
 @dataclass
 class KernelsOnFeatures(KernelSet):
-    """A kernel set that sees some columns of the data; ``kernels.on_features(...)`` makes one.
+    """A kernel set that sees only some columns of the data.
+
+    ``kernels.on_features(...)`` returns such a set.
 
     Parameters
     ----------
     kernels : KernelSet
-        The set.
+        Kernel set that is applied to the columns.
     features : tuple of int
-        Numbers of the columns that it sees, in the order in which it sees them.
+        Numbers of the columns that `kernels` sees, in this order.
 
     Examples
     --------
-    A family for each of two groups of features, with one certificate over both:
+    The sum of a family for each of two groups of features has one certificate:
 
     >>> from tessella.kernels import TessellatedKernels
     >>> groups = TessellatedKernels().on_features([0, 1]) + TessellatedKernels().on_features([2])
@@ -65,7 +67,7 @@ class KernelsOnFeatures(KernelSet):
 
     @property
     def names_features(self) -> bool:
-        """See :attr:`KernelSet.names_features`: always."""
+        """See :attr:`KernelSet.names_features`; always True."""
         return True
 
     @property
@@ -89,7 +91,7 @@ class KernelsOnFeatures(KernelSet):
         return self.kernels.count_params(len(self.features))
 
     def seen(self, X: ArrayLike) -> FloatArray:
-        """The columns of X that the set sees."""
+        """Return the columns of X that the set sees."""
         rows = as_rows(X)
         if max(self.features) >= rows.shape[1]:
             raise ValueError(
@@ -142,14 +144,14 @@ class KernelsOnFeatures(KernelSet):
 
 
 class BoundOnFeatures(BoundKernelSet):
-    """A bound set that remembers which columns of new rows it sees.
+    """A bound kernel set that sees only some columns of new rows.
 
     Parameters
     ----------
     inner : BoundKernelSet
-        The set, on the columns that it sees.
+        Kernel set, bound to the columns that it sees.
     features : tuple of int
-        Their numbers.
+        Numbers of the columns that the set sees.
     """
 
     kernels: KernelsOnFeatures

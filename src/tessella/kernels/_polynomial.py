@@ -14,13 +14,14 @@ from tessella.kernels._monomials import checked_degree, count_monomials, monomia
 class PolynomialKernels(FiniteKernelSet):
     """Generalised polynomial kernels ``k(x, y) = Z(x)ᵀ P Z(y)``.
 
-    Z holds all monomials of total degree at most `degree`, so every polynomial kernel of that
-    degree is in the set. Tractable and not universal: the learned function is a polynomial.
+    Z contains all monomials of total degree at most `degree`, so every polynomial kernel of that
+    degree is in the set. The set is tractable but not universal: the learned function is a
+    polynomial.
 
     Parameters
     ----------
     degree : int, default=2
-        Largest total degree d; ``n_params = C(n + d, d)``.
+        Largest total degree d of the monomials, which gives ``n_params = C(n + d, d)``.
 
     Examples
     --------
@@ -36,14 +37,14 @@ class PolynomialKernels(FiniteKernelSet):
     family: ClassVar[str | None] = "polynomial"
 
     def count_params(self, n_features: int) -> int:
-        """Side of P: number of monomials."""
+        """See :meth:`KernelSet.count_params`; the result is the number of monomials."""
         return count_monomials(n_features, checked_degree(self.degree))
 
     def count_nodes(self, n_features: int) -> int:
-        """One: there is nothing to integrate."""
+        """See :meth:`FiniteKernelSet.count_nodes`; one, because nothing is integrated."""
         del n_features
         return 1
 
     def features(self, X: FloatArray) -> FloatArray:
-        """Monomials of each row, of shape (len(X), 1, n_params)."""
+        """Return the monomials of each row, of shape (len(X), 1, n_params)."""
         return monomials(X.shape[1], checked_degree(self.degree))(X)[:, None, :]

@@ -20,7 +20,7 @@ _TILE_BYTES = 64 * 2**20
 
 
 class Predictor(ABC):
-    """Everything about the support vectors that predictions need, computed in advance.
+    """Base class of predictions for which everything about the support vectors is prepared.
 
     A :class:`KernelSet` builds it for one parameter, one set of support vectors and one matrix of
     coefficients, none of which may be changed in place afterwards.
@@ -29,7 +29,7 @@ class Predictor(ABC):
     ----------
     products_per_row : int
         Multiplications per row of X in the largest matrix product that is left to BLAS. A caller
-        can tell from it whether BLAS would start threads.
+        can decide by it whether BLAS would start threads.
     """
 
     products_per_row: int
@@ -41,7 +41,7 @@ class Predictor(ABC):
         Parameters
         ----------
         X : array-like of shape (m, n)
-            Scaled rows.
+            Rows to predict, with scaled features.
         n_jobs : int, optional
             Number of threads. None uses all cores that the process may use.
 
@@ -53,7 +53,7 @@ class Predictor(ABC):
 
 
 class MatrixPredictor(Predictor):
-    """A predictor for any kernel set: kernel matrices, one tile of rows after the other."""
+    """Predictions for any kernel set, by kernel matrices for one tile of rows after the other."""
 
     def __init__(
         self, kernels: KernelSet, P: FloatArray, Y: FloatArray, coefficients: FloatArray
@@ -91,14 +91,14 @@ class SumPredictor(Predictor):
 
 
 class ColumnPredictor(Predictor):
-    """Predictions of a kernel set that sees some columns only.
+    """Predictions of a kernel set that sees only some columns.
 
     Parameters
     ----------
     inner : Predictor
-        The predictor on these columns.
+        Predictor on the columns that the kernel set sees.
     features : tuple of int
-        Numbers of the columns.
+        Numbers of the columns that the kernel set sees.
     """
 
     def __init__(self, inner: Predictor, features: tuple[int, ...]) -> None:
@@ -112,6 +112,6 @@ class ColumnPredictor(Predictor):
 
 
 def row_tiles(n_rows: int, row_size: int) -> list[slice]:
-    """Slices of rows whose tiles, with `row_size` numbers a row, fit into a bounded memory."""
+    """Return slices of rows whose tiles, with `row_size` numbers per row, need bounded memory."""
     step = max(1, _TILE_BYTES // (8 * max(1, row_size)))
     return [slice(start, start + step) for start in range(0, n_rows, step)]

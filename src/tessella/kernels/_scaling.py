@@ -1,4 +1,4 @@
-"""Raw features to the unit cube."""
+"""The scaling of raw features to the unit cube."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from tessella.kernels._base import FloatArray
 
 @dataclass(frozen=True)
 class UnitBox:
-    """The affine map that sends the training data to [0, 1]ⁿ, less its constant columns.
+    """The affine map of the training data, without its constant columns, to [0, 1]ⁿ.
 
-    A constant column carries no information, yet would shrink the tessellated part of the kernel
-    and duplicate a monomial, so it is dropped.
+    Constant columns are dropped, because they carry no information but would shrink the
+    tessellated part of the kernel and duplicate a monomial.
 
     Attributes
     ----------
     n_features_in : int
-        Columns of the raw data.
+        Number of columns of the raw data.
     kept : ndarray of int
-        Columns that vary.
-    offset, span : ndarray
-        Minimum and range of the kept columns.
+        Numbers of the columns that are kept, which are those that vary.
+    offset : ndarray
+        Minimum of each kept column.
+    span : ndarray
+        Range of each kept column.
     """
 
     n_features_in: int
@@ -34,15 +36,15 @@ class UnitBox:
 
     @classmethod
     def identity(cls, n_features: int) -> UnitBox:
-        """The map that leaves rows as they are."""
+        """Return the map that does not change rows."""
         return cls(n_features, np.arange(n_features), np.zeros(n_features), np.ones(n_features))
 
     @classmethod
     def fit(cls, X: FloatArray, *, keep_constant: bool = False) -> UnitBox:
-        """The box of the rows of X.
+        """Return the map for the range of the rows of X.
 
-        With `keep_constant`, constant columns are kept and sent to zero, so that the columns keep
-        their numbers.
+        With `keep_constant`, constant columns are kept and mapped to zero, so that the columns
+        keep their numbers.
         """
         low, high = X.min(axis=0), X.max(axis=0)
         with np.errstate(over="ignore"):
@@ -52,7 +54,7 @@ class UnitBox:
                 f"The range of feature {int(np.flatnonzero(~np.isfinite(span))[0])} overflows "
                 "float64; rescale it."
             )
-        # A spread within rounding of the values themselves is noise of a constant column.
+        # A column whose spread is within the rounding error of its values is constant.
         noise = 4 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
         varying = span > noise
         if keep_constant:
@@ -61,7 +63,7 @@ class UnitBox:
         return cls(X.shape[1], kept, low[kept], span[kept])
 
     def apply(self, X: FloatArray) -> FloatArray:
-        """Rows of raw data in box coordinates; training rows land in [0, 1]."""
+        """Return scaled rows of raw data; training rows are mapped to [0, 1]."""
         if X.ndim != 2 or X.shape[1] != self.n_features_in:
             raise ValueError(
                 f"Expected rows with {self.n_features_in} features, got shape {X.shape}."

@@ -1,4 +1,4 @@
-"""Sensitivities of scores to a positive matrix P = V M Vᵀ: symmetric matrices Γ_k of side r."""
+"""Sensitivities of scores to a matrix P = V M Vᵀ, which are symmetric matrices Γ_k of side r."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _BLOCK = 64
 
 
 class DenseSensitivities(Sensitivities):
-    """Given as an array of shape (f, r, r): for small r."""
+    """Sensitivities as an array of shape (f, r, r), for small r."""
 
     def __init__(self, gamma: FloatArray) -> None:
         self._gamma: FloatArray = 0.5 * (gamma + gamma.transpose(0, 2, 1))
 
     @classmethod
     def stacked(cls, parts: Sequence[DenseSensitivities]) -> DenseSensitivities:
-        """One set of rows after the other."""
+        """Return the sensitivities of several sets of rows, one after the other."""
         return cls(np.concatenate([part._gamma for part in parts]))
 
     def apply(self, M: FloatArray) -> FloatArray:
@@ -55,18 +55,24 @@ class DenseSensitivities(Sensitivities):
 
 
 class FactoredSensitivities(Sensitivities):
-    """Γ_k = sym(a_k g_kᵀ) + sym(l_k hᵀ) with thin factors: products of f × p matrices, not f × r².
+    """Sensitivities Γ_k = sym(a_k g_kᵀ) + sym(l_k hᵀ) with thin factors.
+
+    They cost products of f × p matrices instead of f × r² matrices.
 
     Parameters
     ----------
     rows : SensitiveRows
-        The monomials of the rows: ``a = rows.high @ high``, ``l = rows.low @ low``.
-    high, low : ndarray of shape (p, r) and (q, r)
-        Their coefficients.
+        Monomials of the rows, with ``a = rows.high @ high`` and ``l = rows.low @ low``.
+    high : ndarray of shape (p, r)
+        Coefficients of the monomials in a.
+    low : ndarray of shape (q, r)
+        Coefficients of the monomials in l.
     pushed : ndarray of shape (f, p)
-        With `tail` it makes ``g = pushed @ high + rows.ratio ⊗ tail``.
-    tail, h : ndarray of shape (r,)
-        Common to all rows.
+        Moments of the rows in ``g = pushed @ high + rows.ratio ⊗ tail``.
+    tail : ndarray of shape (r,)
+        Vector in ``g = pushed @ high + rows.ratio ⊗ tail`` that is common to all rows.
+    h : ndarray of shape (r,)
+        Vector h of the second term, which is common to all rows.
     """
 
     def __init__(
@@ -102,8 +108,8 @@ class FactoredSensitivities(Sensitivities):
     def gram(self) -> FloatArray:
         """See :meth:`Sensitivities.gram`.
 
-        Inner products do not change under rotations of the r coordinates. In those that the
-        rows of `high` span, a has p columns, and g has one more than them.
+        Inner products do not change under rotations of the r coordinates. In coordinates of the
+        span of the rows of `high`, a has p columns and g has p + 1.
         """
         rows, h = self._rows, self._h
         Q, triangle = np.linalg.qr(self._high.T)
@@ -111,7 +117,7 @@ class FactoredSensitivities(Sensitivities):
         along = Q.T @ self._tail
         g = self._pushed @ triangle.T + rows.ratio[:, None] * along
         beyond = rows.ratio * float(np.linalg.norm(self._tail - Q @ along))
-        # All terms with the common h are one product of thin matrices.
+        # All terms with the common h form one product of thin matrices.
         h_along = Q.T @ h
         ah, gh = a @ h_along, self._pushed @ (self._high @ h) + rows.ratio * float(self._tail @ h)
         lh = rows.low @ (self._low @ h)
@@ -127,7 +133,7 @@ class FactoredSensitivities(Sensitivities):
         )
 
     def rowwise(self) -> RowwiseSensitivities:
-        """The same matrices, every one by itself."""
+        """Return the same sensitivities in a form with separate vectors for each row."""
         return RowwiseSensitivities(
             a=self._rows.high @ self._high,
             g=self._g(),
@@ -151,7 +157,7 @@ class FactoredSensitivities(Sensitivities):
 
 @dataclass(frozen=True)
 class SensitiveRows:
-    """Of the rows whose scores are followed: monomials, and moment over entry of `high`."""
+    """Monomials of the rows of sensitivities, and the ratio of moments to entries of `high`."""
 
     high: FloatArray
     low: FloatArray
@@ -161,10 +167,10 @@ class SensitiveRows:
 def _gram(
     a: FloatArray, g: FloatArray, whole_g: FloatArray, left: FloatArray, right: FloatArray
 ) -> FloatArray:
-    """½ (aaᵀ ∘ GGᵀ + agᵀ ∘ gaᵀ + left · rightᵀ), G = `whole_g`; symmetric where the last is."""
+    """Return ½ (aaᵀ ∘ GGᵀ + agᵀ ∘ gaᵀ + left · rightᵀ) with G = `whole_g`."""
     size = len(a)
     result = np.empty((size, size))
-    # Blocks of rows keep the intermediate products in cache; the rest is symmetry.
+    # Blocks of rows keep the intermediate products in the cache; symmetry gives the other half.
     for start in range(0, size, _BLOCK):
         rows, cols = slice(start, start + _BLOCK), slice(start, None)
         block = a[rows] @ a[cols].T
@@ -180,16 +186,20 @@ def _gram(
 
 
 class RowwiseSensitivities(Sensitivities):
-    """Γ_k = sym(a_k g_kᵀ) + sym(l_k hᵀ), with an h for each group of rows: for several machines.
+    """Sensitivities Γ_k = sym(a_k g_kᵀ) + sym(l_k hᵀ) of several machines, each with its own h.
 
     Parameters
     ----------
-    a, g, low : ndarray of shape (f, r)
-        Row by row.
+    a : ndarray of shape (f, r)
+        Vector a_k of each row.
+    g : ndarray of shape (f, r)
+        Vector g_k of each row.
+    low : ndarray of shape (f, r)
+        Vector l_k of each row.
     h : ndarray of shape (groups, r)
-        Group by group.
+        Vector h of each group of rows, one group for each machine.
     group : ndarray of int of shape (f,)
-        Group of each row.
+        Number of the group of each row.
     """
 
     def __init__(
@@ -204,7 +214,7 @@ class RowwiseSensitivities(Sensitivities):
 
     @classmethod
     def stacked(cls, parts: Sequence[RowwiseSensitivities]) -> RowwiseSensitivities:
-        """One set of rows after the other."""
+        """Return the sensitivities of several sets of rows, one after the other."""
         offsets = np.cumsum([0, *(len(part._h) for part in parts)])
         return cls(
             a=np.concatenate([part._a for part in parts]),
@@ -257,7 +267,7 @@ class RowwiseSensitivities(Sensitivities):
 
 
 def stack(parts: Sequence[Sensitivities]) -> Sensitivities:
-    """Sensitivities of several machines' rows, one machine after the other."""
+    """Return the sensitivities of the rows of several machines, one after the other."""
     if len(parts) == 1:
         return parts[0]
     factored = [part for part in parts if isinstance(part, FactoredSensitivities)]

@@ -1,4 +1,4 @@
-"""One kernel set on the rows of several machines, which share P and nothing else."""
+"""One kernel set on the rows of several machines, which share only P."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from tessella.kernels._sensitivity import stack
 class StackedKernels(BoundKernelSet):
     """The rows of several machines, one machine after the other.
 
-    K(P) is block diagonal: rows of different machines never meet. Its adjoint is a sum,
-    D(w) = Σ D_j(w_j), so the saddle point over P and all dual vectors together is still convex.
+    K(P) is block diagonal, because there are no kernel values between rows of different machines.
+    Its adjoint is a sum, D(w) = Σ D_j(w_j), so the saddle-point problem over P and all dual
+    vectors together is still convex.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ class StackedMoments(Moments):
 
     @cached_property
     def gradient(self) -> Point:
-        """See :meth:`Moments.gradient`: the sum of the machines'."""
+        """See :meth:`Moments.gradient`; the result is the sum over the machines."""
         return reduce(add, (part.gradient for part in self._parts))
 
     def face_gradient(self, face: Face) -> Point:
@@ -117,6 +118,6 @@ class StackedMoments(Moments):
 
 
 def split_rows(rows: NDArray[np.intp], starts: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Ascending positions in a stack as positions in each of its parts."""
+    """Return ascending positions in a stack as positions in each of its parts."""
     parts = np.split(rows, np.searchsorted(rows, starts[1:-1]))
     return [own - start for own, start in zip(parts, starts[:-1], strict=True)]

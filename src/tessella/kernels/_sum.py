@@ -1,4 +1,4 @@
-"""Sums of kernel sets: one kernel from each, in a convex combination that is learned."""
+"""Sums of kernel sets: learned convex combinations of one kernel from each set."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tessella.kernels._predictor import SumPredictor
 
 @dataclass
 class KernelSum(KernelSet):
-    """The sum of several kernel sets; ``a + b`` makes one.
+    """The sum of several kernel sets, such as ``a + b``.
 
     Its kernels are all convex combinations ``Σ_b θ_b k_b`` of a kernel k_b of each set. The shares
     θ and the kernels are learned together, by one convex problem with one certificate. The
@@ -43,7 +43,7 @@ class KernelSum(KernelSet):
     Parameters
     ----------
     parts : tuple of KernelSet
-        The kernel sets.
+        Kernel sets of the sum, at least two.
 
     Examples
     --------
@@ -63,12 +63,12 @@ class KernelSum(KernelSet):
 
     @classmethod
     def of(cls, *sets: KernelSet) -> KernelSum:
-        """The sum of kernel sets; those that are sums themselves give their parts."""
+        """Return the sum of kernel sets; sets that are sums are replaced by their parts."""
         parts = [part for own in sets for part in (own.parts if isinstance(own, cls) else (own,))]
         return cls(tuple(parts))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Hyperparameters by name; those of the parts as ``"0__delta"``, by their number."""
+        """Return hyperparameters by name; those of part 0 have names such as ``"0__delta"``."""
         params: dict[str, Any] = {"parts": self.parts}
         if deep:
             for number, part in enumerate(self.parts):
@@ -77,7 +77,7 @@ class KernelSum(KernelSet):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Change hyperparameters by name; those of the parts as ``"0__delta"``."""
+        """Set hyperparameters by name; those of part 0 have names such as ``"0__delta"``."""
         known = self.get_params()
         for name, value in params.items():
             if name not in known:
@@ -101,12 +101,12 @@ class KernelSum(KernelSet):
 
     @property
     def margin(self) -> float:
-        """See :attr:`KernelSet.margin`: the smallest of the parts."""
+        """See :attr:`KernelSet.margin`; the result is the smallest margin of the parts."""
         return min(part.margin for part in self.parts)
 
     @property
     def outside_rule(self) -> str:
-        """See :attr:`KernelSet.outside_rule`: that of the part with the smallest margin."""
+        """See :attr:`KernelSet.outside_rule`; the part with the smallest margin decides."""
         return min(self.parts, key=lambda part: part.margin).outside_rule
 
     def cone(self, n_features: int) -> Cone:
@@ -116,8 +116,8 @@ class KernelSum(KernelSet):
     def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> KernelSum:
         """See :meth:`KernelSet.resolve`.
 
-        A constant column carries no information, yet would shrink a tessellated kernel. A part
-        that does not name features itself is put on those that vary.
+        A part that does not name features itself is restricted to the columns that vary, because a
+        constant column carries no information but would shrink a tessellated kernel.
         """
         rows = as_rows(X)
         varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
@@ -143,7 +143,7 @@ class KernelSum(KernelSet):
         return BoundSum(parts)
 
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
-        """See :meth:`KernelSet.memory_estimate`; a second matrix to add the parts' up."""
+        """See :meth:`KernelSet.memory_estimate`; adding up the parts needs a second matrix."""
         parts = (part.memory_estimate(n_samples, n_features, itemsize) for part in self.parts)
         return sum(parts) + itemsize * n_samples**2
 
@@ -168,7 +168,7 @@ class BoundSum(BoundKernelSet):
     Parameters
     ----------
     parts : sequence of BoundKernelSet
-        The parts, on the same rows.
+        Parts of the sum, bound to the same rows.
     """
 
     def __init__(self, parts: Sequence[BoundKernelSet]) -> None:
@@ -246,5 +246,5 @@ class SumMoments(Moments):
 
 
 def _each(face: Face, parts: Sequence[Any]) -> Sequence[Face]:
-    """The face of each part; None stands for everything."""
+    """Return the face of each part; None stands for the whole cone."""
     return [None] * len(parts) if face is None else face

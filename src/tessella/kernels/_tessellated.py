@@ -40,7 +40,9 @@ from tessella.kernels._tessellated_pair import (
 
 @dataclass
 class TessellatedKernels(KernelSet):
-    """Tessellated kernels: tractable, dense in all kernels, universal for P ≻ 0.
+    """Tessellated kernels, a tractable family that is dense in all kernels.
+
+    A kernel of the family is universal if P ≻ 0.
 
     Parameters
     ----------
@@ -49,8 +51,9 @@ class TessellatedKernels(KernelSet):
     delta : float, default=0.5
         Margin of the integration box beyond the unit cube that holds the training data.
     monomials : {"x", "xz"}, default="x"
-        Powers of x only, as in the paper's experiments (``n_params = 2 C(n + d, d)``), or of x
-        and z, the full family of its text (``n_params = 2 C(2n + d, d)``).
+        Variables of the monomials. "x" uses powers of x only, as in the paper's experiments, with
+        ``n_params = 2 C(n + d, d)``. "xz" uses powers of x and z, which is the full family of the
+        paper's text, with ``n_params = 2 C(2n + d, d)``.
     balance : {"none", "unit", "pointwise"} or array-like of shape (n_params,), default="none"
         How the basis functions share the trace of P. "none" is the paper's family, in which the
         tessellated half fades as features are added. "unit" divides each basis function by its
@@ -59,19 +62,19 @@ class TessellatedKernels(KernelSet):
         Laplace-like kernel for any number of features. An array gives the factors themselves.
         Each is a family of its own, and the certificate is for the family chosen.
     out_of_box : {"extrapolate", "clip", "error"}, default="extrapolate"
-        What to do with points beyond the integration box: integrate exactly, so that the kernel
-        continues as a polynomial of degree d; move the whole point to the box, so that the
-        kernel stays constant outside; or refuse.
+        Treatment of points beyond the integration box. "extrapolate" integrates exactly, so that
+        the kernel continues as a polynomial of degree d. "clip" moves the point to the box, so
+        that the kernel is constant outside. "error" raises a ValueError.
 
     Notes
     -----
     Integrals are divided by the volume of the box, factor by factor, so no entry overflows and
-    `C` keeps its meaning when `delta` or the number of features changes.
+    `C` keeps its meaning if `delta` or the number of features changes.
 
     Nothing of size m² is held: the max-product matrix is computed in registers wherever it is
     needed, which is faster than reading it from memory. For ``monomials="x"`` a kernel matrix for
-    P of rank r costs O(m² (n + r)), a gradient O(m · support · (n + n_params)); for ``"xz"`` both
-    cost C(n + 2d, 2d) times more.
+    P of rank r costs O(m² (n + r)) and a gradient O(m · support · (n + n_params)). For ``"xz"``
+    both cost C(n + 2d, 2d) times more.
 
     Examples
     --------
@@ -97,17 +100,17 @@ class TessellatedKernels(KernelSet):
 
     @property
     def by_rows(self) -> bool:
-        """With powers of x alone: one max-product matrix, not one for each power of z."""
+        """See :attr:`KernelSet.by_rows`; only with powers of x, without powers of z."""
         return self.monomials == "x"
 
     @property
     def margin(self) -> float:
-        """That of the integration box."""
+        """See :attr:`KernelSet.margin`; the margin is that of the integration box."""
         return float(self.delta)
 
     @property
     def outside_rule(self) -> str:
-        """By `out_of_box`."""
+        """See :attr:`KernelSet.outside_rule`; the rule depends on `out_of_box`."""
         rule = {
             "extrapolate": f"the kernel goes on as a polynomial of degree {self.degree}",
             "clip": "points are moved to the edge, so the kernel stays constant",
@@ -116,7 +119,7 @@ class TessellatedKernels(KernelSet):
         return f"{rule} (out_of_box={self.out_of_box!r})"
 
     def count_params(self, n_features: int) -> int:
-        """Side of P."""
+        """See :meth:`KernelSet.count_params`."""
         variables = n_features if self.monomials == "x" else 2 * n_features
         return 2 * count_monomials(variables, checked_degree(self.degree))
 
@@ -129,7 +132,7 @@ class TessellatedKernels(KernelSet):
         return BoundTessellated(self.resolve(rows), rows, np.dtype(dtype), threads)
 
     def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> TessellatedKernels:
-        """See :meth:`KernelSet.resolve`; distinct rows count alike, whatever their weight."""
+        """See :meth:`KernelSet.resolve`; distinct rows count equally, whatever their weight."""
         del sample_weight
         if not (isinstance(self.balance, str) and self.balance == "unit"):
             return self
@@ -258,14 +261,14 @@ class BoundTessellated(BoundMatrixSet):
 
 
 class TessellatedMoments(MatrixMoments):
-    """Moments of w.
+    """Moments of a dual vector w for tessellated kernels.
 
     Parameters
     ----------
     side : Side
-        The training rows.
+        Training rows.
     w : ndarray of shape (m,)
-        The dual vector.
+        Dual vector.
     pushed : list of ndarray of shape (m, p)
         For each group γ, Σ_l w_l mom_{γ+γ'}(max(x_k, x_l)) high_γ'(x_l), γ' along the columns.
     """
@@ -293,7 +296,7 @@ class TessellatedMoments(MatrixMoments):
         return basis.join(0.5 * (high + high.T), cross, low)
 
     def scores(self, P: FloatArray) -> FloatArray:
-        """``K(P) @ w``."""
+        """See :meth:`Moments.scores`."""
         return self.factor_scores(symmetric_factors(P))
 
     def factor_scores(self, factors: Factors) -> FloatArray:
@@ -324,21 +327,21 @@ class TessellatedMoments(MatrixMoments):
     def _factored_sensitivities(
         self, V: FloatArray, rows: NDArray[np.intp]
     ) -> FactoredSensitivities:
-        """For one power of z: moment_k is a multiple of high_k, so two of three terms unite."""
+        """Return sensitivities for one power of z, where moment_k is a multiple of high_k."""
         side, basis = self._side, self._side.basis
         high, low = basis.split(V)
         tail = self._low_sum @ low
         h = self._moment_sums[0] @ high + basis.box_moments[0, 0] * tail
         zeta_high, zeta_low = side.zeta_high[rows], side.zeta_low[rows]
         pushed = self._pushed[0][rows]
-        if V.shape[1] < len(V):  # in the terms of a set that was restricted to the span V
+        if V.shape[1] < len(V):  # in coordinates of the span V
             zeta_high, zeta_low, pushed = zeta_high @ high, zeta_low @ low, pushed @ high
             high = low = np.eye(V.shape[1])
         followed = SensitiveRows(high=zeta_high, low=zeta_low, ratio=side.moment_ratio[rows])
         return FactoredSensitivities(followed, high, low, pushed, tail, h)
 
     def _totals(self, right: FloatArray) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-        """What `high`, `moment` and `low` of a row are multiplied with, for each power of z."""
+        """Return the factors of `high`, `moment` and `low` of a row for each power of z."""
         basis = self._side.basis
         high, low = basis.split(right)
         low_sums = np.array([self._low_sum[g] @ low[g] for g in basis.groups])

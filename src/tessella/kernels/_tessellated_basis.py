@@ -1,4 +1,4 @@
-"""The arithmetic of tessellated kernels: the basis, and one argument of k.
+"""The arithmetic of tessellated kernels: the basis functions, and one argument of a kernel.
 
 With Z(z, x) the vector of monomials x^δ z^γ of total degree at most d, the family is
 
@@ -31,7 +31,7 @@ import numpy as np
 from tessella.kernels._base import FloatArray
 from tessella.kernels._monomials import IntArray, Monomials, checked_degree, exponents
 
-_ROOM_FLOOR = 1e-12  # smallest side of the box above a corner, where a norm divides by it
+_ROOM_FLOOR = 1e-12  # smallest side of the box above a corner by which a norm is divided
 
 
 class Basis:
@@ -39,18 +39,22 @@ class Basis:
 
     Attributes
     ----------
-    half, n_params : int
-        q monomials, and the side 2q of P.
+    half : int
+        Number of monomials q.
+    n_params : int
+        Side of P, which is 2q.
     x_powers : ndarray of shape (q, n)
-        Their powers of x.
+        Powers of x of the monomials.
     monomials : Monomials
-        The same powers, prepared for evaluation.
-    groups, high_groups : list of ndarray of int
-        Columns that share their power of z, among the q of `low` and the p of `high`.
+        The powers of x, prepared for evaluation.
+    groups : list of ndarray of int
+        Columns of `low`, of which there are q, that have the same power of z.
+    high_groups : list of ndarray of int
+        Columns of `high`, of which there are p, that have the same power of z.
     group_powers : ndarray of shape (groups, n)
-        That power.
+        Power of z of each group.
     sums : list of (power, pairs)
-        Each distinct power γ + γ' and the pairs of groups that give it.
+        Each distinct power γ + γ' and the pairs of groups with that sum.
     """
 
     def __init__(
@@ -87,7 +91,7 @@ class Basis:
         self.sums = _group_sums(self.group_powers)
 
     def split(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Coefficients of `high` (p × r) and of `low` (q × r) of a factor of P."""
+        """Return the coefficients of `high` (p × r) and of `low` (q × r) of a factor of P."""
         if self._scales is not None:
             U = self._scales[:, None] * U
         first, second = U[: self.half], U[self.half :]
@@ -95,7 +99,7 @@ class Basis:
         return high, second
 
     def join(self, high: FloatArray, cross: FloatArray, low: FloatArray) -> FloatArray:
-        """The adjoint of `split`: a matrix of side n_params from its parts."""
+        """Return a matrix of side n_params from its parts; the adjoint of :meth:`split`."""
         half = self.half
         if self.pointwise:
             sign = np.concatenate([np.ones(half), -np.ones(half)])
@@ -113,7 +117,7 @@ class Basis:
         return D
 
     def mean_power(self, corner: FloatArray, power: int) -> FloatArray:
-        """Mean of z**power over [corner, upper], for one coordinate."""
+        """Return the mean of z**power over [corner, upper], for one coordinate."""
         total = np.zeros_like(corner)
         for k in range(power + 1):
             total += self.upper ** (power - k) * corner**k
@@ -121,7 +125,7 @@ class Basis:
 
     @cached_property
     def box_moments(self) -> FloatArray:
-        """mom_{γ+γ'} of the whole box for each pair of groups."""
+        """Moments mom_{γ+γ'} of the whole box for each pair of groups."""
         corner = np.full(1, self.lower)
         count = len(self.groups)
         moments = np.ones((count, count))
@@ -133,15 +137,15 @@ class Basis:
 
     @cached_property
     def half_box_moments(self) -> FloatArray:
-        """Half of :attr:`box_moments`: the share of each side in the separable part."""
+        """Half of :attr:`box_moments`, which is the share of each side in the separable part."""
         return 0.5 * self.box_moments
 
 
 class SpanBasis(Basis):
-    """The basis functions that V picks: N(z, x)ᵀV, for P = V M Vᵀ as a function of M.
+    """The basis functions N(z, x)ᵀV, for P = V M Vᵀ as a function of M.
 
     A power of z contributes r columns, `high_γ` and `low_γ` of V themselves, instead of one per
-    monomial; `split` and `join` then have nothing left to do but to add the powers up.
+    monomial. `split` and `join` then only add up the powers.
     """
 
     def __init__(self, whole: Basis, r: int) -> None:
@@ -173,7 +177,7 @@ def _powers(monomials: str, n_features: int, degree: int) -> tuple[IntArray, Int
     if monomials != "xz":
         raise ValueError(f"monomials={monomials!r} is unknown; use 'x' or 'xz'.")
     both = exponents(2 * n_features, degree)
-    # Stable: groups by power of z, each in order of the power of x.
+    # A stable sort groups monomials by power of z and keeps the order of the powers of x.
     both = both[np.lexsort(both[:, : n_features - 1 : -1].T)]
     return both[:, :n_features], both[:, n_features:]
 
@@ -195,7 +199,7 @@ def _scales(balance: str | FloatArray, n_params: int) -> FloatArray | None:
 
 
 def _group(z_powers: IntArray) -> tuple[IntArray, list[IntArray]]:
-    """Runs of equal rows."""
+    """Return the distinct rows and the positions of each."""
     change = np.flatnonzero((z_powers[1:] != z_powers[:-1]).any(axis=1)) + 1
     runs = np.split(np.arange(len(z_powers), dtype=np.intp), change)
     return z_powers[[run[0] for run in runs]], runs
@@ -211,16 +215,18 @@ def _group_sums(powers: IntArray) -> list[tuple[tuple[int, ...], list[tuple[int,
 
 
 class Side:
-    """Everything of one set of rows that a kernel value needs: one argument of k.
+    """One set of rows, prepared as an argument of the kernel.
 
     Attributes
     ----------
     room : ndarray of shape (m, n)
-        Sides of the box above each row, in units of the whole box's.
+        Sides of the box above each row, relative to the sides of the whole box.
     moment_ratio : ndarray of shape (m,)
-        What turns an entry of `high` into its moment, before powers of z.
-    zeta_high, zeta_low : ndarray of shape (m, p) and (m, q)
-        Monomials as they enter `high` and `low`: times the row's factors s₁ and s₂.
+        Factor that turns an entry of `high` into its moment, before powers of z.
+    zeta_high : ndarray of shape (m, p)
+        Monomials in `high`, multiplied by the factors s₁ and s₂ of the row.
+    zeta_low : ndarray of shape (m, q)
+        Monomials in `low`, multiplied by the factor s₂ of the row.
     """
 
     def __init__(self, basis: Basis, X: FloatArray) -> None:
@@ -241,7 +247,7 @@ class Side:
     def _normalise_halves(self, zeta: FloatArray) -> None:
         """Divide each half of N by its norm at x.
 
-        `room` is counted in halves of the box here, a common factor that cancels: products over
+        Here `room` is measured in halves of the box, a common factor that cancels. Products over
         hundreds of features then stay within the range of double precision.
         """
         n_features = self.room.shape[1]
@@ -257,7 +263,7 @@ class Side:
         self.zeta_high = np.hstack([zeta * first[:, None], root_unit * self.zeta_low])
 
     def within(self, span: FloatArray) -> Side:
-        """The same rows for the basis functions that `span` picks."""
+        """Return the same rows for the basis functions of `span`."""
         whole = self.basis
         high, low = whole.split(span)
         reduced = copy(self)
@@ -270,7 +276,7 @@ class Side:
         return len(self.corner)
 
     def group_moments(self, group: int) -> FloatArray:
-        """Entries of `high` times mom_{γ_i + γ}(x), for the power γ of `group`: (m, p)."""
+        """Return entries of `high` times mom_{γ_i + γ}(x) for the power γ of `group`: (m, p)."""
         return self._times_moments(group, self.moment_ratio)
 
     def _times_moments(self, group: int, scale: FloatArray) -> FloatArray:
@@ -285,11 +291,11 @@ class Side:
         return values
 
     def factor(self, U: FloatArray) -> Factor:
-        """The thin matrices of this side for one factor U of P."""
+        """Return the thin matrices of this side for one factor U of P."""
         return self.factor_of_halves(*self.basis.split(U))
 
     def factor_of_halves(self, high: FloatArray, low: FloatArray) -> Factor:
-        """The same for a factor of P that :meth:`Basis.split` has split already."""
+        """Return the thin matrices for a factor of P that :meth:`Basis.split` has split."""
         basis = self.basis
         return Factor(
             basis=basis,
@@ -299,10 +305,10 @@ class Side:
         )
 
     def condensed(self, U: FloatArray) -> tuple[list[FloatArray], tuple[FloatArray, FloatArray]]:
-        """`high` and the thin factors of the separable part, for P = U Uᵀ and one power of z.
+        """Return `high` and thin factors of the separable part, for P = U Uᵀ and one power of z.
 
-        A row has p monomials however many columns U has, so inner products along those columns
-        are inner products along the monomials: p columns do.
+        A row has p monomials however many columns U has, so inner products over these columns can
+        be written as inner products over the monomials, with only p columns.
         """
         high, low = self.basis.split(U)
         mixed = self.moment_ratio[:, None] * (self.zeta_high @ (high @ low.T))
@@ -311,7 +317,7 @@ class Side:
         return [self.zeta_high @ triangle.T], (mixed, self.zeta_low)
 
     def diag(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """k(x, x) for P = left · rightᵀ: here max(x, x) = x."""
+        """Return k(x, x) for P = left · rightᵀ, where max(x, x) = x."""
         ours, theirs = self.factor(left), self.factor(right)
         weights = self.basis.box_moments
         coefficients, _ = self.basis.split(left)
@@ -342,7 +348,7 @@ def _refuse_outside(basis: Basis, X: FloatArray, clipped: FloatArray) -> None:
 class Factor:
     """Rows of one side times one factor of P, a matrix of shape (m, r) per power of z.
 
-    `high` multiplies the max-product matrices; `moment` and `low` the separable part.
+    `high` enters the max-product part, `moment` and `low` enter the separable part.
     """
 
     basis: Basis
@@ -352,7 +358,7 @@ class Factor:
 
     @cached_property
     def separable(self) -> tuple[FloatArray, FloatArray]:
-        """The share of this side in the separable part: two thin matrices with a row for each row.
+        """Two thin matrices, the share of this side in the separable part, with its rows.
 
         The separable part of a kernel matrix is ``first @ other_second.T`` plus
         ``second @ other_first.T``.

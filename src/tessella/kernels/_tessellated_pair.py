@@ -20,10 +20,10 @@ TILE = 1024  # side of a tile with powers of z: a few of them fit in the last-le
 
 
 class ProductPair:
-    """K between two sides for P = left · rightᵀ.
+    """The kernel matrix K between two sides for P = left · rightᵀ.
 
     The separable part is ``first · secondᵀ`` plus its mirror image, from thin matrices of both
-    sides; the rest, max-product matrices times products of `high`, is never held as a whole.
+    sides. The max-product part is never held as a whole.
     """
 
     def __init__(self, sides: tuple[Side, Side], left: FloatArray, right: FloatArray) -> None:
@@ -38,7 +38,7 @@ class ProductPair:
 
     @classmethod
     def of_factors(cls, sides: tuple[Side, Side], factors: tuple[Factor, Factor]) -> ProductPair:
-        """The same from the factors of both sides, one of which may serve many pairs."""
+        """Return the pair for given factors of both sides, which can be used in several pairs."""
         pair = cls.__new__(cls)
         pair._sides, pair.basis = sides, sides[0].basis
         pair._set_factors(*factors)
@@ -50,7 +50,7 @@ class ProductPair:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of K."""
+        """Shape of K."""
         return len(self._sides[0]), len(self._sides[1])
 
     def subtract_means(self, row_means: FloatArray) -> None:
@@ -63,11 +63,11 @@ class ProductPair:
 
     @property
     def form(self) -> ProductForm:
-        """The left side with itself; for one power of z."""
+        """Return the product form of the left side with itself, for one power of z."""
         return ProductForm(self._sides[0].room, self._left[0], *self._first)
 
     def matrix(self, out: NDArray[Any], threads: int) -> None:
-        """Write K to `out`; exactly symmetric where the two sides and factors are one."""
+        """Write K to `out`; it is exactly symmetric if both sides and factors are the same."""
         if not out.size:
             return None
         if len(self.basis.groups) > 1:
@@ -105,18 +105,18 @@ class ProductPair:
 
 
 class TessellatedPredictor(Predictor):
-    """Predictions for one vector of coefficients; holds the support vectors' share of the sums.
+    """Predictions for one vector of coefficients, with precomputed sums over support vectors.
 
     Parameters
     ----------
     basis : Basis
-        The basis functions.
+        Basis functions of the kernel.
     P : ndarray of shape (n_params, n_params)
         Parameter of the kernel.
     Y : ndarray of shape (l, n)
-        Support vectors.
+        Support vectors, in the scale of the unit cube.
     w : ndarray of shape (l,)
-        Their coefficients.
+        Coefficients of the support vectors.
     """
 
     def __init__(self, basis: Basis, P: FloatArray, Y: FloatArray, w: FloatArray) -> None:
@@ -145,7 +145,7 @@ class TessellatedPredictor(Predictor):
 
 
 class TessellatedMatrixPredictor(Predictor):
-    """Predictions for several vectors of coefficients: one kernel matrix serves all of them."""
+    """Predictions for several vectors of coefficients, which share one kernel matrix."""
 
     def __init__(
         self, basis: Basis, P: FloatArray, Y: FloatArray, coefficients: FloatArray
@@ -178,7 +178,7 @@ class WeightedRows:
     Parameters
     ----------
     side : Side
-        The rows.
+        Rows to sum over.
     parts : list of (ndarray, ndarray of int)
         For each power of z, a matrix with a row of weights for each row of `side`, and the
         columns of the result that it adds to. Rows of zeros cost nothing.
@@ -219,12 +219,12 @@ def push(
     width: int,
     threads: int,
 ) -> list[FloatArray]:
-    """The sums of :meth:`WeightedRows.push` for rows that are used once."""
+    """Return the sums of :meth:`WeightedRows.push` for rows that are used once."""
     return WeightedRows(right, parts, width).push(left, threads)
 
 
 class MaxProductTile:
-    """mom_s(max(x, y)) for all pairs of a tile, for any power s of z."""
+    """Values of mom_s(max(x, y)) for all pairs of a tile, for any power s of z."""
 
     def __init__(
         self, basis: Basis, base: NDArray[np.floating], left: FloatArray, right: FloatArray
@@ -234,7 +234,7 @@ class MaxProductTile:
         self._left, self._right = left, right
 
     def with_power(self, power: tuple[int, ...]) -> NDArray[np.floating]:
-        """The tile for z^power; the base tile itself for power zero."""
+        """Return the tile for z^power, which is the base tile for power zero."""
         result = self._base
         for variable, s in enumerate(power):
             if s:
@@ -246,7 +246,7 @@ class MaxProductTile:
 def max_product_tile(
     left: Side, right: Side, rows: slice, cols: slice, threads: int
 ) -> MaxProductTile:
-    """The tile, computed here and now in float64."""
+    """Compute a tile in float64."""
     room_left, room_right = left.room[rows], right.room[cols]
     base = np.empty((len(room_left), len(room_right)))
     _core.max_product(room_left, room_right, base, threads)
@@ -254,7 +254,7 @@ def max_product_tile(
 
 
 def tiles(n_rows: int, n_cols: int) -> Iterator[tuple[slice, slice]]:
-    """Slices that cover a matrix, row by row of tiles."""
+    """Yield slices that cover a matrix with tiles, row by row."""
     for row in range(0, n_rows, TILE):
         for col in range(0, n_cols, TILE):
             yield slice(row, min(n_rows, row + TILE)), slice(col, min(n_cols, col + TILE))

@@ -131,7 +131,7 @@ class MultipleKernelSVC(KernelWeightsMixin, LearnedKernelSVC):
         weights and machines if the weights are "learned" or "simple", and over the machines with
         the given weights otherwise.
     lower_bound_ : float
-        Certified lower bound of the same optimal value.
+        Certified lower bound of the optimal value that `objective_` bounds from above.
     gap_ : float
         Certified relative gap: the difference of `objective_` and `lower_bound_`, divided by
         `objective_`. It is at most `tol` unless the solver stopped early.
@@ -233,7 +233,7 @@ class MultipleKernelSVC(KernelWeightsMixin, LearnedKernelSVC):
         self.n_jobs = n_jobs
 
     def _targets(self, problem: TrainingProblem) -> FloatArray:
-        """Indicators of the classes."""
+        """Return the indicators of the classes."""
         assert problem.classes is not None
         indicators: FloatArray = (problem.rows.y[:, None] == np.unique(problem.rows.y)) + 0.0
         return indicators
@@ -241,7 +241,7 @@ class MultipleKernelSVC(KernelWeightsMixin, LearnedKernelSVC):
     def _performance_weights(
         self, problem: TrainingProblem, kernels: BoundDictionary
     ) -> FloatArray:
-        """Weights by the accuracy of each kernel alone."""
+        """Return weights by the accuracy of each kernel alone."""
         rows = problem.rows
         codes = np.unique(rows.y, return_inverse=True)[1].astype(np.float64)
         return weights_of_scores(accuracies(kernels, codes, self.C * rows.weight, rows.weight))

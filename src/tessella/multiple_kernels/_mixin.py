@@ -1,4 +1,4 @@
-"""What classification and regression with weighted sums of kernels have in common."""
+"""The common part of classification and regression with weighted sums of kernels."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tessella.multiple_kernels.rules import alignment_weights, average_weights
 
 FloatArray = NDArray[np.float64]
 
-# The weightings that learn, and the solver of each.
+# The weightings that learn the weights, and the solver of each.
 _SOLVERS = {"learned": "auto", "simple": "simple-mkl"}
 _WEIGHTINGS = (*_SOLVERS, "average", "alignment", "performance")
 
 
 class KernelWeightsMixin:
-    """Makes an estimator with a learned kernel one that weighs the kernels of a dictionary."""
+    """Mixin that turns an estimator with a learned kernel into one with weights of kernels."""
 
     kernels: Any
     weighting: str
@@ -49,7 +49,7 @@ class KernelWeightsMixin:
 
     @property
     def dictionary_(self) -> Any:
-        """Kernels on the scale of the training rows, or a list of them as for the weights."""
+        """Kernels on the scale of the training rows, or a list of them for pairs of classes."""
         kernel = self.kernel_
         return [own.kernels for own in kernel] if isinstance(kernel, list) else kernel.kernels
 
@@ -75,7 +75,7 @@ class KernelWeightsMixin:
     def _fixed_parameter(
         self, problem: TrainingProblem, bound: BoundKernelSet
     ) -> FloatArray | None:
-        """The weights that a rule gives; None if they are to be learned."""
+        """Return the weights that a rule gives, or None if they are to be learned."""
         if self.weighting in _SOLVERS:
             return None
         if self.weighting == "average":
@@ -93,11 +93,11 @@ class KernelWeightsMixin:
         return self._performance_weights(problem, kernels)
 
     def _targets(self, problem: TrainingProblem) -> FloatArray:
-        """Columns whose outer products say which rows belong together."""
+        """Return the columns T of the targets, whose product T Tᵀ is the target of alignment."""
         raise NotImplementedError
 
     def _performance_weights(
         self, problem: TrainingProblem, kernels: BoundDictionary
     ) -> FloatArray:
-        """Weights by how well each kernel does alone."""
+        """Return weights by the cross-validated score of each kernel alone."""
         raise NotImplementedError

@@ -117,7 +117,7 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         over weights and machines if the weights are "learned" or "simple", and over the machines
         with the given weights otherwise.
     lower_bound_ : float
-        Certified lower bound of the same optimal value.
+        Certified lower bound of the optimal value that `objective_` bounds from above.
     gap_ : float
         Certified relative gap: the difference of `objective_` and `lower_bound_`, divided by
         `objective_`. It is at most `tol` unless the solver stopped early.
@@ -210,12 +210,12 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         self.n_jobs = n_jobs
 
     def _targets(self, problem: TrainingProblem) -> FloatArray:
-        """The standardised target."""
+        """Return the standardised target as one column."""
         return problem.machines.dual.linear[:, None]
 
     def _performance_weights(
         self, problem: TrainingProblem, kernels: BoundDictionary
     ) -> FloatArray:
-        """Weights by the error of each kernel alone."""
+        """Return weights by the error of each kernel alone."""
         dual, weight = problem.machines.dual, problem.rows.weight
         return weights_of_errors(squared_errors(kernels, dual, weight))

@@ -1,4 +1,4 @@
-"""How well every kernel does alone, by cross-validation."""
+"""Cross-validated scores of each kernel of a dictionary alone."""
 
 from __future__ import annotations
 
@@ -18,14 +18,24 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 N_FOLDS = 3
-_TOL = 1e-3  # of the SVMs: their scores are a heuristic's input
-_MOST_BLOCKS = 400  # of a part of a matrix, before copying by entries is as fast
+_TOL = 1e-3  # gap of the SVMs, which is enough for the heuristic that uses their scores
+_MOST_BLOCKS = 400  # blocks of a part of a matrix beyond which copying by entries is as fast
 
 
 def folds(groups: IntArray) -> IntArray:
-    """Number of the fold of each row: those of a group take turns.
+    """Return the number of the fold of each row, assigned in turn within each group.
 
-    Rows come sorted, by target first, so every fold sees its whole range.
+    The training rows are sorted by their target first, so every fold covers the range of targets.
+
+    Parameters
+    ----------
+    groups : ndarray of int of shape (n_rows,)
+        Group of each row, for example its class.
+
+    Returns
+    -------
+    ndarray of int of shape (n_rows,)
+        Number of the fold of each row.
     """
     fold = np.empty(len(groups), dtype=np.intp)
     for group in np.unique(groups):
@@ -37,14 +47,23 @@ def folds(groups: IntArray) -> IntArray:
 def accuracies(
     kernels: BoundDictionary, codes: FloatArray, C: FloatArray, weight: FloatArray
 ) -> FloatArray:
-    """Weighted accuracy of each kernel on the rows that a fold leaves out.
+    """Return the cross-validated accuracy of each kernel alone.
 
     Parameters
     ----------
     kernels : BoundDictionary
         The kernels on the training rows.
-    codes, C, weight : ndarray
-        Numbers of the rows' classes, weights of their loss and of their hits.
+    codes : ndarray of shape (n_rows,)
+        Number of the class of each row.
+    C : ndarray of shape (n_rows,)
+        Weight of the loss of each row.
+    weight : ndarray of shape (n_rows,)
+        Weight of each row in the accuracy.
+
+    Returns
+    -------
+    ndarray of shape (n_kernels,)
+        Weighted accuracy of each kernel on the rows that a fold leaves out.
     """
     order, divisions = _by_fold(folds(codes.astype(np.intp)))
     codes, C, weight = codes[order], C[order], weight[order]
@@ -60,10 +79,10 @@ def accuracies(
 
 
 def _by_fold(fold: IntArray) -> tuple[IntArray, list[tuple[IntArray, IntArray]]]:
-    """An order of the rows, fold after fold, and in that order those to learn from and to test.
+    """Return an order of the rows by fold, and the training and test rows in that order.
 
-    Parts of a matrix in this order are a few blocks: copying them row by row and entry by entry
-    would take longer than the SVMs.
+    Parts of a matrix in this order consist of a few blocks. Copying them entry by entry would take
+    longer than the SVMs.
     """
     order = np.argsort(fold, kind="stable")
     sorted_fold = fold[order]
@@ -74,7 +93,7 @@ def _by_fold(fold: IntArray) -> tuple[IntArray, list[tuple[IntArray, IntArray]]]
 
 
 def _matrices(kernels: BoundDictionary, order: IntArray) -> Iterator[FloatArray]:
-    """The matrix of one kernel after the other, in the same memory."""
+    """Yield the matrix of each kernel in turn, in the same memory."""
     ordered = kernels.subset(order)
     K = np.empty((len(order), len(order)))
     for alone in np.eye(kernels.cone.degree):
@@ -100,13 +119,28 @@ def _classify(
     parts = zip(machines.dual.each, machines.dual.machines, machines.rows, strict=True)
     for column, (dual, own, rows) in enumerate(parts):
         scores[:, column], w[own] = _svm_scores(K, dual, train[rows], test, w[own])
-    starts[fold] = w  # the next kernel is often a neighbour of this one
+    starts[fold] = w  # the next kernel is often similar to this one
     found: FloatArray = classes[winners(scores, pairs, len(classes))]
     return found
 
 
 def squared_errors(kernels: BoundDictionary, dual: DualProblem, weight: FloatArray) -> FloatArray:
-    """Weighted mean squared error of each kernel on the rows that a fold leaves out."""
+    """Return the cross-validated mean squared error of each kernel alone.
+
+    Parameters
+    ----------
+    kernels : BoundDictionary
+        The kernels on the training rows.
+    dual : DualProblem
+        The regression problem on the training rows.
+    weight : ndarray of shape (n_rows,)
+        Weight of each row in the mean squared error.
+
+    Returns
+    -------
+    ndarray of shape (n_kernels,)
+        Weighted mean squared error of each kernel on the rows that a fold leaves out.
+    """
     order, divisions = _by_fold(folds(np.zeros(kernels.n_samples, dtype=np.intp)))
     parts = [dual.restrict(order[train]) for train, _ in divisions]
     target, weight = dual.linear[order], weight[order]
@@ -124,7 +158,7 @@ def squared_errors(kernels: BoundDictionary, dual: DualProblem, weight: FloatArr
 def _svm_scores(
     K: FloatArray, dual: DualProblem, train: IntArray, test: IntArray, w: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Scores of rows left out, and the dual vector of the others."""
+    """Return the scores of the test rows and the dual vector of the training rows."""
     inner = part(K, train, train)
     answer = solve_dual(inner, dual, w0=w if w.any() else None, tol=_TOL, n_jobs=1)
     if answer.status is DualStatus.INTERRUPTED:
@@ -134,7 +168,7 @@ def _svm_scores(
 
 
 def part(K: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
-    """``K[rows][:, columns]``, copied in blocks where the numbers run on."""
+    """Return ``K[rows][:, columns]``, copied in blocks of consecutive numbers."""
     row_runs, column_runs = _runs(rows), _runs(columns)
     if len(row_runs) * len(column_runs) > _MOST_BLOCKS:
         return K[np.ix_(rows, columns)]
@@ -146,7 +180,7 @@ def part(K: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
 
 
 def product(K: FloatArray, rows: IntArray, columns: IntArray, w: FloatArray) -> FloatArray:
-    """``K[rows][:, columns] @ w`` without a copy of that part."""
+    """Return ``K[rows][:, columns] @ w`` without copying that part of K."""
     total = np.zeros(len(rows))
     for to_rows, own_rows in _runs(rows):
         for to_columns, own_columns in _runs(columns):
@@ -155,7 +189,7 @@ def product(K: FloatArray, rows: IntArray, columns: IntArray, w: FloatArray) -> 
 
 
 def _runs(numbers: IntArray) -> list[tuple[slice, slice]]:
-    """Where numbers go up by one: their places, and the numbers themselves."""
+    """Return the runs of consecutive numbers, as slices of positions and of numbers."""
     if not len(numbers):
         return []
     edges = [0, *(np.flatnonzero(np.diff(numbers) != 1) + 1).tolist(), len(numbers)]

@@ -1,4 +1,4 @@
-"""Weights of a dictionary by a rule rather than by optimisation: fixed parameters."""
+"""Rules that give the weights of a dictionary instead of learning them."""
 
 from __future__ import annotations
 
@@ -19,24 +19,35 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-_GROUPS = 8  # of strips of the alignment, each with a sum of its own
+_GROUPS = 8  # groups of strips in the alignment, each with a sum of its own
 
 
 def average_weights(n_kernels: int) -> FloatArray:
-    """The same weight for every kernel (AMKL)."""
+    """Return equal weights that sum to one (AMKL).
+
+    Parameters
+    ----------
+    n_kernels : int
+        Number of kernels.
+
+    Returns
+    -------
+    ndarray of shape (n_kernels,)
+        Equal weights.
+    """
     return np.full(n_kernels, 1.0 / n_kernels)
 
 
 def alignment_weights(
     kernels: BoundDictionary, targets: FloatArray, weight: FloatArray
 ) -> FloatArray:
-    """Weights of the largest centred alignment with the target (CKA).
+    """Return the weights with the largest centred alignment with the target (CKA).
 
-    Maximises ``<K_c(μ), T> / |K_c(μ)|`` with the centred matrices K_c and ``T = targets @
-    targets.T`` (Cortes, Mohri, Rostamizadeh, 2012). The closed form M⁻¹a, with ``M_ij = <K_ci,
-    K_cj>`` and ``a_i = <K_ci, T>``, is the answer when no entry of it is negative. Otherwise
-    K(μ) need not be a kernel, and the least squares problem behind it is solved with μ ≥ 0, as
-    the paper has it.
+    The weights maximise ``<K_c(μ), T> / |K_c(μ)|`` with the centred matrices K_c and
+    ``T = targets @ targets.T`` (Cortes, Mohri, Rostamizadeh, 2012). The closed form M⁻¹a, with
+    ``M_ij = <K_ci, K_cj>`` and ``a_i = <K_ci, T>``, is used if it has no negative entry.
+    Otherwise K(μ) need not be a kernel, and the corresponding least squares problem is solved with
+    μ ≥ 0, as in the paper.
 
     Parameters
     ----------
@@ -45,7 +56,7 @@ def alignment_weights(
     targets : ndarray of shape (n_rows, n_columns)
         Labels -1 and 1, indicators of several classes, or a regression target.
     weight : ndarray of shape (n_rows,)
-        Sample weights; a weight of k counts like k copies.
+        Sample weights. A weight of k is equivalent to k copies of the row.
 
     Returns
     -------
@@ -57,7 +68,7 @@ def alignment_weights(
     if weights.min() < 0:
         weights = _nonnegative(M, a)
     if not weights.sum() > 0:
-        return average_weights(len(weights))  # nothing is aligned with the target
+        return average_weights(len(weights))  # no kernel is aligned with the target
     on_simplex: FloatArray = weights / weights.sum()
     return on_simplex
 
@@ -65,7 +76,24 @@ def alignment_weights(
 def alignment_system(
     kernels: BoundDictionary, targets: FloatArray, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """M and a of :func:`alignment_weights`: O(n_kernels² m²) flops and little memory."""
+    """Return M and a of :func:`alignment_weights`, in O(n_kernels² m²) flops and little memory.
+
+    Parameters
+    ----------
+    kernels : BoundDictionary
+        The kernels on the training rows.
+    targets : ndarray of shape (n_rows, n_columns)
+        Labels -1 and 1, indicators of several classes, or a regression target.
+    weight : ndarray of shape (n_rows,)
+        Sample weights. A weight of k is equivalent to k copies of the row.
+
+    Returns
+    -------
+    M : ndarray of shape (n_kernels, n_kernels)
+        Inner products of the centred kernel matrices.
+    a : ndarray of shape (n_kernels,)
+        Inner products of the centred kernel matrices with ``targets @ targets.T``.
+    """
     n, m = kernels.cone.degree, kernels.n_samples
     share = weight / weight.sum()
     root = np.sqrt(weight)
@@ -90,21 +118,21 @@ def alignment_system(
             a += part_of_a
         return M, a
 
-    # Strips thin enough that all kernels together stay within some tens of megabytes. Sums of a
-    # fixed number of groups: an M for each strip would be gigabytes where there are many kernels,
-    # and one for each thread would let the last digits depend on their number.
+    # The strips are so thin that all kernels together need some tens of megabytes. The number of
+    # groups is fixed: an M for each strip would need gigabytes if there are many kernels, and with
+    # an M for each thread the last digits would depend on the number of threads.
     pieces = kernels.strips(m * max(1, n // 32))
     parts = kernels.in_threads(total, [pieces[k::_GROUPS] for k in range(_GROUPS)])
     return np.sum([M for M, _ in parts], axis=0), np.sum([a for _, a in parts], axis=0)
 
 
 def closed_form(M: FloatArray, a: FloatArray) -> FloatArray:
-    """M⁻¹a, or the shortest solution where kernels are linearly dependent."""
+    """Return M⁻¹a, or the solution of least norm if the kernels are linearly dependent."""
     return np.asarray(np.linalg.lstsq(M, a, rcond=1e-13)[0], dtype=np.float64)
 
 
 def _nonnegative(M: FloatArray, a: FloatArray) -> FloatArray:
-    """Minimiser of ``vᵀMv - 2 vᵀa`` over v ≥ 0."""
+    """Return the minimiser of ``vᵀMv - 2 vᵀa`` over v ≥ 0."""
     scale = np.sqrt(np.maximum(M.diagonal(), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
     kept = values > 1e-13 * values[-1]
@@ -116,7 +144,7 @@ def _nonnegative(M: FloatArray, a: FloatArray) -> FloatArray:
 
 
 def weights_of_scores(scores: FloatArray, threshold: float = 0.0) -> FloatArray:
-    """``(π_i - threshold) / Σ (π_j - threshold)`` for accuracies π (Tanabe et al., 2008)."""
+    """Return ``(π_i - threshold) / Σ (π_j - threshold)`` for accuracies π (Tanabe et al., 2008)."""
     above = np.maximum(scores - threshold, 0.0)
     if not above.any():
         return np.full(len(scores), 1.0 / len(scores))
@@ -125,7 +153,7 @@ def weights_of_scores(scores: FloatArray, threshold: float = 0.0) -> FloatArray:
 
 
 def weights_of_errors(errors: FloatArray) -> FloatArray:
-    """``(Σ M - M_i) / Σ_j (Σ M - M_j)`` for mean squared errors M (Qiu and Lane, 2009)."""
+    """Return ``(Σ M - M_i) / Σ_j (Σ M - M_j)`` for squared errors M (Qiu and Lane, 2009)."""
     others = errors.sum() - errors
     if not others.any():
         return np.full(len(errors), 1.0 / len(errors))

@@ -1,4 +1,4 @@
-"""The convex-concave problem, and the only place where its value and its gap are defined.
+"""The saddle-point problem, and the only definition of its value and its gap.
 
     OPT = min over feasible P  of  max over feasible w of   κ(w) - ½ wᵀ K(P) w
 
@@ -30,16 +30,16 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds of the optimum that hold whatever computed P and w.
+    """Bounds of the optimum that hold for any P and w, however they were computed.
 
     Attributes
     ----------
     upper : float
-        The optimum is at most this, and P and w attain it.
+        Upper bound of the optimum, the primal value of P and w.
     lower : float
-        The optimum is at least this.
+        Lower bound of the optimum, which w proves.
     intercept : ndarray of shape (n_machines,)
-        Offsets b of the machines with which P and w attain `upper`.
+        Offset b of each machine with which P and w attain `upper`.
     """
 
     upper: float
@@ -48,7 +48,7 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """Relative gap ``(upper - lower) / |upper|``."""
+        """Relative gap ``(upper - lower) / |upper|`` of the two bounds."""
         return relative_gap(self.upper, self.lower)
 
 
@@ -60,16 +60,17 @@ class SaddlePoint:
     kernels : BoundKernelSet
         The kernel set on the training rows.
     dual : DualProblem
-        Labels or targets and loss, for the same rows. With several machines both are stacks of
-        them, the value is the sum of theirs, and one certificate holds for all.
+        The labels or targets and the loss, for the rows of `kernels`. With several machines,
+        `kernels` and `dual` are stacks of them, the value is the sum of their values, and one
+        certificate holds for all machines.
     fixed : Point, optional
-        A feasible parameter that is not to be learned. The problem is then that of its machines
-        alone, and its lower bound is their dual value.
+        A feasible parameter that is used instead of learning one. The problem is then to solve
+        the machines with this parameter, and the lower bound is their dual value.
 
     Attributes
     ----------
     cone : Cone
-        Where the parameter lives.
+        Cone that contains the parameter.
     """
 
     def __init__(
@@ -90,11 +91,11 @@ class SaddlePoint:
         self.fixed = None if fixed is None else self.cone.checked(fixed)
 
     def at(self, w: ArrayLike) -> DualPoint:
-        """Everything the problem has to say about a dual vector; made feasible first."""
+        """Return a dual vector, made feasible, with its gradient, bound and best response."""
         return DualPoint(self, self.dual.feasible(w))
 
     def certificate(self, P: Point, w: ArrayLike) -> Certificate:
-        """The bounds that P and w prove; costs the moments of one dual vector."""
+        """Return the bounds that P and w prove, at the cost of the moments of one dual vector."""
         return self.at(w).certificate(P)
 
 
@@ -104,7 +105,7 @@ class DualPoint:
     Attributes
     ----------
     w : ndarray of shape (m,)
-        The dual vector.
+        Feasible dual vector.
     """
 
     def __init__(self, problem: SaddlePoint, w: FloatArray) -> None:
@@ -114,48 +115,48 @@ class DualPoint:
 
     @property
     def gradient(self) -> Point:
-        """D(w); the gradient of the value in P is ``-D(w) / 2``."""
+        """The point D(w); the gradient of the value with respect to P is ``-D(w) / 2``."""
         return self._moments.gradient
 
     @cached_property
     def spectrum(self) -> Spectrum:
-        """The spectrum of D(w): its inner products with vertices of the feasible set."""
+        """Spectrum of D(w): its inner products with vertices of the feasible set."""
         return self._problem.cone.spectrum(self.gradient)
 
     @cached_property
     def support(self) -> float:
-        """The largest ``wᵀK(P)w`` over feasible P; over the fixed one where there is one."""
+        """Largest ``wᵀK(P)w`` over all feasible P, or its value at the fixed parameter."""
         if self._problem.fixed is None:
             return self._problem.cone.support(self.spectrum)
         return max(0.0, float(self.w @ self._moments.scores(self._problem.fixed)))
 
     @property
     def lower(self) -> float:
-        """``κ(w) - ½ support(D(w))``, a lower bound of the optimum."""
+        """Lower bound of the optimum, ``κ(w) - ½ support(D(w))``."""
         return self._problem.dual.kappa(self.w) - 0.5 * self.support
 
     def dual_value(self, P: Point) -> float:
-        """``κ(w) - ½ wᵀK(P)w``, the dual value of the machines with kernel K(P)."""
+        """Return ``κ(w) - ½ wᵀK(P)w``, the dual value of the machines with kernel K(P)."""
         return self._problem.dual.kappa(self.w) - 0.5 * inner(self.gradient, P)
 
     @property
     def best_response(self) -> Point:
-        """A feasible P that minimises the objective for this w: a vertex of the feasible set.
+        """Return a vertex of the feasible set that minimises the objective for this w.
 
-        One vertex of several that tie is as good as another; all of them together would break
-        the trace.
+        If several vertices are equally good, one of them is returned. Their sum would not have
+        trace one.
         """
         return self._problem.cone.vertex(self.spectrum)
 
     def upper(self, P: Point) -> tuple[float, FloatArray]:
-        """The primal value of a feasible P with this w, and the offsets that attain it."""
+        """Return the primal value of a feasible P with this w, and the offsets that attain it."""
         dual = self._problem.dual
         scores = self._moments.scores(P)
         intercept, loss = best_intercepts(dual, scores)
-        # A quadratic form of a positive semidefinite matrix: below zero it is rounding.
+        # A negative value of this positive semidefinite quadratic form is rounding.
         return 0.5 * max(0.0, float(self.w @ scores)) + loss, intercept
 
     def certificate(self, P: Point) -> Certificate:
-        """Bounds proved by this w and a feasible P."""
+        """Return the bounds that this w and a feasible P prove."""
         upper, intercept = self.upper(P)
         return Certificate(upper=upper, lower=self.lower, intercept=intercept)

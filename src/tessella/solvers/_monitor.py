@@ -1,4 +1,4 @@
-"""What goes on around a run: progress, checkpoints, scores, and reasons to stop."""
+"""Monitors of a run, which show progress, write checkpoints, compute scores or stop the run."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ Pair = tuple[Point, FloatArray]
 
 
 class Monitor:
-    """Follows a run of a solver; pass one as its `callback`.
+    """Base class of objects that follow a run of a solver and are passed as its `callback`.
 
-    A plain function of the record is enough for many purposes. A monitor also learns which phase
-    the run is in, can look at the best certified pair at every record, and can hand the run pairs
-    that are known from an earlier one. Every method may be left as it is.
+    A plain function of the record is enough for many purposes. A monitor is also told which phase
+    the run is in, can look at the best certified pair at every record, and can give the run pairs
+    that are known from an earlier run. No method has to be overridden.
     """
 
     def known(self) -> Sequence[Pair]:
-        """Pairs (parameter, w) that the run certifies first of all and never falls behind."""
+        """Return pairs (parameter, w) to certify first; the run returns nothing worse than them."""
         return ()
 
     def phase(self, text: str) -> None:
-        """Told what the run is about to do, in a few words."""
+        """Receive a short description of what the run does next."""
 
     def record(
         self,
         record: IterationRecord,  # noqa: ARG002
         answer: Callable[[], SolverResult],  # noqa: ARG002
     ) -> SolverStatus | None:
-        """Told of every iteration.
+        """Receive the record of an iteration, and decide whether the run goes on.
 
         Parameters
         ----------
         record : IterationRecord
-            Where the run is.
+            Bounds, counts and time of the run at this iteration.
         answer : callable
-            Gives what the run would return if it were interrupted now.
+            ``answer()`` is the result that the run would return if it were interrupted now.
 
         Returns
         -------
         SolverStatus or None
-            A reason to stop, or None to go on. A gap within the tolerance comes first.
+            A reason to stop, or None to go on. A gap within the tolerance takes precedence.
         """
         return None
 
@@ -55,27 +55,28 @@ Callback = Callable[[IterationRecord], None] | Monitor
 
 
 class Monitors(Monitor):
-    """Several monitors as one; None among them is left out.
+    """Several monitors as one monitor.
 
-    Each is told of everything, in the order given. The first reason to stop counts.
+    Every monitor receives every phase and every record, in the order given, and the run stops for
+    the first reason that one of them returns. Entries that are None are ignored.
     """
 
     def __init__(self, callbacks: Iterable[Callback | None]) -> None:
         self._monitors = [as_monitor(callback) for callback in callbacks if callback is not None]
 
     def known(self) -> Sequence[Pair]:
-        """The pairs of all."""
+        """Return the known pairs of all monitors."""
         return [pair for monitor in self._monitors for pair in monitor.known()]
 
     def phase(self, text: str) -> None:
-        """Pass it on."""
+        """See :meth:`Monitor.phase`."""
         for monitor in self._monitors:
             monitor.phase(text)
 
     def record(
         self, record: IterationRecord, answer: Callable[[], SolverResult]
     ) -> SolverStatus | None:
-        """Pass it on."""
+        """See :meth:`Monitor.record`."""
         reasons = [monitor.record(record, answer) for monitor in self._monitors]
         return next((reason for reason in reasons if reason is not None), None)
 
@@ -89,7 +90,7 @@ class _Function(Monitor):
 
 
 def as_monitor(callback: Callback | None) -> Monitor:
-    """A monitor as it is, a function of the record as one, and one that does nothing for None."""
+    """Return a monitor for a callback: a monitor itself, a function of the record, or None."""
     if callback is None:
         return Monitor()
     return callback if isinstance(callback, Monitor) else _Function(callback)

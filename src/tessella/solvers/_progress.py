@@ -1,4 +1,4 @@
-"""The table a solver prints when asked to."""
+"""The table that a solver can print."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _HEADER = " ".join(f"{name:>{width}}" for name, width in _WIDTHS.items())
 
 
 class TablePrinter:
-    """Callback that writes one line per iteration, like a QP solver.
+    """Callback that writes one line per iteration.
 
     Parameters
     ----------
     stream : file, optional
-        Standard output by default.
+        File to write to. None, the default, is the standard output.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Solvers by name."""
+"""The registry of solvers by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Solver(Protocol):
-    """The call every solver answers."""
+    """The signature of every solver."""
 
     def __call__(
         self,
@@ -39,7 +39,7 @@ class Solver(Protocol):
         n_jobs: int | None,
         callback: Callback | None,
     ) -> SolverResult:
-        """Solve `problem` to a relative gap of `tol`."""
+        """Solve `problem` to a certified relative gap of `tol`."""
 
 
 SOLVERS: dict[str, Solver] = {
@@ -56,18 +56,18 @@ _JOINT_MAX_ROWS = 200
 
 
 def check_solver(name: str) -> None:
-    """Raise ValueError for a name that :func:`choose_solver` would not know."""
+    """Raise a ValueError for a name that :func:`choose_solver` does not know."""
     if name != "auto" and name not in SOLVERS:
         raise ValueError(f"solver={name!r} is unknown; use 'auto' or one of {sorted(SOLVERS)}.")
 
 
 def choose_solver(name: str, problem: SaddlePoint) -> Solver:
-    """The solver of that name; for "auto" the one that suits the size of the problem.
+    """Return the solver of that name, or for "auto" one that suits the size of the problem.
 
-    A problem with a fixed parameter has nothing to learn and only its machines are solved. The
-    joint method is chosen up to 200 rows, where one run of it costs less than finding a working
-    set; the working-set method for any number of rows beyond, and for a parameter so large that
-    it has to be moved a few directions at a time.
+    In a problem with a fixed parameter nothing is learned, so the solver "fixed" is returned for
+    every name. "auto" chooses the joint method up to 200 rows, where one run of it costs less than
+    finding a working set. It chooses the working-set method for more rows, and for a parameter so
+    large that it is moved a few directions at a time.
     """
     check_solver(name)
     if problem.fixed is not None:
@@ -93,17 +93,17 @@ _KEPT_ROWS = 2000  # of a kernel matrix, below which a solver would compute them
 
 
 def working_memory(name: str, sizes: Sequence[int], itemsize: int, *, by_rows: bool) -> int:
-    """Bytes that the solver of that name needs, beyond the kernel set's own.
+    """Return the bytes that a solver needs in addition to those of the kernel set.
 
     Parameters
     ----------
     name : str
-        As for :func:`choose_solver`.
+        Name of a solver, or "auto".
     sizes : sequence of int
-        Number of rows of each machine. The working-set method holds the kernel matrix of one of
-        them at a time, the others that of the whole stack.
+        Number of rows of each machine. The working-set method holds the kernel matrix of one
+        machine at a time; the other solvers hold that of all machines together.
     itemsize : int
-        Bytes of an entry.
+        Number of bytes of an entry of a kernel matrix.
     by_rows : bool
         Whether the kernel set gives single rows of a kernel matrix.
     """

@@ -1,4 +1,4 @@
-"""What every solver returns."""
+"""The result that every solver returns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FloatArray = NDArray[np.float64]
 
 
 class SolverStatus(Enum):
-    """Why a solver stopped. Only ``OPTIMAL`` means that the tolerance was reached."""
+    """Reason why a solver stopped; only ``OPTIMAL`` means that the tolerance was reached."""
 
     OPTIMAL = "optimal"
     MAX_ITER = "iteration limit"
@@ -42,7 +42,7 @@ class IterationRecord:
     bound : float
         Best certified lower bound of the optimum so far.
     gap : float
-        Relative difference of the two best bounds so far.
+        Certified relative gap ``(value - bound) / |value|`` of the best bounds so far.
     step : float
         Length of the step that led to this iterate.
     n_svm : int

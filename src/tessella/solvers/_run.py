@@ -85,7 +85,7 @@ class Run:
     n_jobs : int or None
         Number of threads of the SVM solves.
     callback : callable, Monitor or None
-        Follows the run.
+        Called with each :class:`IterationRecord`, or a :class:`Monitor` that follows the run.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class Run:
         self._workspace = KernelWorkspace(problem.kernels.dtype)
 
     def begin(self) -> None:
-        """Certify what is known from an earlier run; with no iterations allowed, that is all."""
+        """Certify the pairs of an earlier run, and stop if no iterations are allowed."""
         for P, w in self._monitor.known():
             self._keep(P, self.problem.at(w))
         if self.has_answer and self._max_iter == 0:
@@ -130,12 +130,12 @@ class Run:
             raise StopRun(SolverStatus.OPTIMAL if met else SolverStatus.MAX_ITER)
 
     def phase(self, text: str) -> None:
-        """Tell what comes next, for whoever is watching."""
+        """Tell the monitor what the run does next."""
         self._monitor.phase(text)
 
     @property
     def has_answer(self) -> bool:
-        """Whether a certified pair exists already."""
+        """Whether the run has a certified pair."""
         return self._best is not None
 
     @property
@@ -146,7 +146,7 @@ class Run:
 
     @property
     def value(self) -> float:
-        """Best upper bound so far."""
+        """Best certified upper bound of the optimum so far."""
         return np.inf if self._best is None else self._best[2].upper
 
     @property
@@ -161,20 +161,20 @@ class Run:
         w0: FloatArray | None,
         tol: float,
     ) -> SvmAnswer:
-        """Solve the SVM of K(P), warm from `w0`, within what is left of the run's time.
+        """Solve the SVM with kernel matrix K from `w0`, within the remaining time of the run.
 
-        K is the matrix of the whole problem, or gives that of one machine after the other.
+        K is the matrix of the whole problem, or an iterable with the matrix of each machine.
         """
         self.phase(f"SVM {self._n_svm + 1} on {self.problem.dual.size} rows")
         answer, stopped = self._solve_machines(K, self.problem.dual, w0, tol)
         if stopped is not None:
-            if not self.has_answer:  # an inexact SVM still proves bounds: better than nothing
+            if not self.has_answer:  # an inexact SVM still proves bounds
                 self._keep(P, self.problem.at(answer.w))
             raise StopRun(stopped)
         return answer
 
     def svm_at(self, P: Point, w0: FloatArray | None, tol: float) -> SvmAnswer:
-        """Solve the SVM of a feasible parameter, in the form of K(P) that costs least memory.
+        """Solve the SVM of a feasible parameter with the form of K(P) that needs least memory.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class Run:
         w0: FloatArray | None,
         tol: float,
     ) -> tuple[SvmAnswer, SolverStatus | None]:
-        """The SVM of every machine; and why the run is over, where it is."""
+        """Solve the SVM of every machine; also return the reason to stop, if there is one."""
         kernels = _blocks(K, dual) if isinstance(K, np.ndarray) else K
         w = np.zeros(dual.size) if w0 is None else dual.feasible(w0)
         residual, objective = np.zeros(dual.size), 0.0
@@ -229,7 +229,7 @@ class Run:
         return SvmAnswer(w, residual, objective), None
 
     def seconds_left(self) -> float | None:
-        """What is left of the run's time; None without a limit."""
+        """Seconds until the time limit of the run; None without a limit."""
         return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
     def record(self, P: Point, w: FloatArray, step: float) -> DualPoint:
@@ -240,7 +240,7 @@ class Run:
         P : Point
             Feasible parameter.
         w : ndarray of shape (m,)
-            Dual vector; it is made feasible first.
+            Dual vector, which is made feasible first.
         step : float
             Length of the step that led to the iterate, for the history.
 
@@ -257,7 +257,7 @@ class Run:
         return self.record_point(P, self.problem.at(w), step)
 
     def record_point(self, P: Point, point: DualPoint, step: float) -> DualPoint:
-        """The same for a dual vector whose moments are known already."""
+        """Record an iterate like :meth:`record`, with a dual vector whose moments are known."""
         self._keep(P, point)
         entry = self._add_record(step)
         reason = self._monitor.record(entry, lambda: self.finish(SolverStatus.INTERRUPTED))
@@ -290,15 +290,15 @@ class Run:
         self._n_newton += steps
 
     def check_time(self) -> None:
-        """Stop if the time is over and there is an answer to return."""
+        """Stop the run if its time is over and it has a certified pair to return."""
         late = self._deadline is not None and time.monotonic() >= self._deadline
         if late and self.has_answer:
             raise StopRun(SolverStatus.TIME_LIMIT)
 
     def replace(self, P: Point, w: FloatArray, *, prove: bool = True) -> bool:
-        """Put an equivalent pair in the place of the answer, if it is certified no worse.
+        """Replace the best pair by a sparser one if its certificate is nearly as good.
 
-        "No worse" is a tenth of the tolerance: what is gained is the sparsity of w.
+        The value may grow by a tenth of the tolerance, in exchange for a sparse w.
 
         Parameters
         ----------
@@ -328,7 +328,7 @@ class Run:
         return True
 
     def raise_bound(self, point: DualPoint) -> None:
-        """Keep the lower bound of a dual vector, if it is the best one."""
+        """Keep the lower bound of a dual vector if it is the best one so far."""
         if point.lower > self._bound:
             self._bound, self._bound_w = point.lower, point.w.copy()
 
@@ -339,10 +339,10 @@ class Run:
             self._best = (P.copy(), point.w.copy(), certificate)
 
     def finish(self, status: SolverStatus) -> SolverResult:
-        """The best certified pair."""
+        """Return the best certified pair as a result with the given status."""
         assert self._best is not None
         P, w, certificate = self._best
-        if not self._history:  # stopped before the first iterate: the answer is still on record
+        if not self._history:  # stopped before the first iterate, so there is no record yet
             self._add_record(0.0)
         return SolverResult(
             solver=self._name,
@@ -360,7 +360,7 @@ class Run:
 
 
 def _blocks(K: NDArray[Any], dual: DualProblem) -> Iterator[NDArray[Any]]:
-    """The matrix of each machine, from the block diagonal one of all of them."""
+    """Yield the matrix of each machine from the block diagonal matrix of all machines."""
     if len(dual.starts) == 1:
         yield K
         return

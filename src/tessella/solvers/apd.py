@@ -1,4 +1,4 @@
-"""Accelerated primal-dual method: Algorithms 3 and 4 of the paper, with steps that converge."""
+"""The accelerated primal-dual method: Algorithms 3 and 4 of the paper, with adaptive steps."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tessella.solvers.frank_wolfe import add_scaled
 
 FloatArray = NDArray[np.float64]
 
-_SAFETY = 0.9  # of the largest step the convergence proof allows
-_GROWTH = 1.2  # of an accepted step, at most
-_CAUTION = 0.95  # of the step the last pair of points would have allowed: few are then rejected
-_SHRINK = 0.7  # of a rejected step, at least
+_SAFETY = 0.9  # fraction of the largest step that the convergence proof allows
+_GROWTH = 1.2  # largest factor by which an accepted step grows
+_CAUTION = 0.95  # fraction of the step allowed by the last two points, so that few are rejected
+_SHRINK = 0.7  # largest factor by which a rejected step is multiplied
 _MAX_REJECTIONS = 20
-_FIRST_CHECK = 20  # steps of an epoch before its average is worth an SVM
-_CHECK_SPACING = 0.5  # of the epoch so far, to the next check
-_RESTART = 0.25  # fall of the gap that earns a restart
+_FIRST_CHECK = 20  # steps of an epoch before its average is checked by an SVM
+_CHECK_SPACING = 0.5  # steps to the next check, as a fraction of the steps of the epoch so far
+_RESTART = 0.25  # a restart follows if the gap has fallen to this fraction
 _SVM_TOL_MAX = 1e-3
-_SVM_TOL_MIN = 1e-12  # the SVM solver cannot always give more
-_ROUNDING = 1e-10  # gap below which a check without improvement means rounding has taken over
+_SVM_TOL_MIN = 1e-12  # the SVM solver cannot always reach a smaller gap
+_ROUNDING = 1e-10  # gap below which a check without improvement indicates rounding
 
 
 def apd(
@@ -44,10 +44,10 @@ def apd(
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Follow P and w at once by the accelerated primal-dual method.
+    """Move P and w together by the accelerated primal-dual method.
 
     One iteration takes a projected gradient step in P along an extrapolated gradient, then a
-    proximal step in w that keeps the whole quadratic:
+    proximal step in w that keeps the whole quadratic term:
 
         P⁺ = project(P + σ S),    S = (1 + θ) D(w)/2 - θ D(w⁻)/2,    θ = σ⁻/σ
         w⁺ = argmax κ(v) - ½ vᵀK(P⁺)v - (1/2τ) ‖v - w‖²_M
@@ -58,30 +58,32 @@ def apd(
     Parameters
     ----------
     problem : SaddlePoint
-        Kernel set and SVM.
+        Problem to solve: a bound kernel set and the dual problem of its machines.
     tol : float
-        Relative gap.
+        Certified relative gap at which to stop.
     max_iter : int
-        Limit on iterations: every proximal step counts, rejected ones too, and every exact SVM of
-        a check.
+        Largest number of iterations. Every proximal step counts, including rejected ones, and so
+        does every exact SVM of a check.
     time_limit : float, optional
-        Seconds; the best certified pair is returned when they are over.
+        Largest number of seconds. When it is reached, the best certified pair is returned.
     parameter0 : Point, optional
-        Feasible parameter to start from; the centre of the feasible set by default. For one
-        positive matrix also a factor U of P = U Uᵀ with fewer columns than rows.
+        Feasible parameter to start from. The default is the centre of the feasible set. If the
+        parameter is one matrix P, a factor U of P = U Uᵀ with fewer columns than rows is accepted.
     w0 : ndarray of shape (m,), optional
         Dual vector to start from.
     safe_steps : bool
-        Use the Euclidean norm of the paper and the constant steps that its theorem allows, without
-        restarts. They are far too short to be of use; they are here to be looked at.
+        Whether to use the Euclidean norm of the paper and the constant steps that its theorem
+        allows, without restarts. These steps are too short for practical use and are provided for
+        comparison only.
     n_jobs : int, optional
-        Threads.
-    callback : callable, optional
-        Called with each :class:`IterationRecord`; `step` is √(στ), or 0 for an exact SVM.
+        Number of threads. None uses all cores that the process may use.
+    callback : callable or Monitor, optional
+        Called with each :class:`IterationRecord`, whose `step` is √(στ), or 0 for an exact SVM.
 
     Returns
     -------
     SolverResult
+        Best certified pair of a parameter and a dual vector.
 
     Notes
     -----
@@ -90,27 +92,29 @@ def apd(
 
         ‖D(v) - D(w)‖_F ≤ ‖v - w‖_K(I) ‖v + w‖_K(I)
 
-    for all v and w: the Lipschitz constant of D/2 is the size of w, whatever m and n_P, where the
-    Euclidean norm pays for the largest eigenvalue of an ill-conditioned K(I). K(I) may be
-    singular; P, D, scores and certificate do not see the directions in its null space. In both
-    metrics the proximal step is an SVM dual in w itself, with the matrix K(P) + M/τ and the linear
-    term shifted by Mw/τ; the kink of regression stays ε|w|, and nothing has to be split.
+    for all v and w. The Lipschitz constant of D/2 is then the size of w, whatever m and n_P, while
+    in the Euclidean norm it contains the largest eigenvalue of an ill-conditioned K(I). K(I) may
+    be singular; the directions in its null space affect neither P, D, the scores nor the
+    certificate. In both metrics the proximal step is an SVM dual in w itself, with the matrix
+    K(P) + M/τ and the linear term shifted by Mw/τ. The kink of regression remains ε|w|, and the
+    variables do not have to be split.
 
-    *Steps.* σ = sω and τ = s/ω. With weights σ_k and constant ω the proof of convergence asks of
-    each step only s ‖D(w⁺) - D(w)‖_F / 2 ≤ ‖w⁺ - w‖_M, which is tested here; s may grow and
-    shrink freely in between. The step that the last two points would have allowed is the next
-    proposal.
+    *Steps.* σ = sω and τ = s/ω. With weights σ_k and constant ω the proof of convergence requires
+    of each step only s ‖D(w⁺) - D(w)‖_F / 2 ≤ ‖w⁺ - w‖_M, which is tested here; s may grow and
+    shrink freely otherwise. The next step to be tried is the one that the last two points would
+    have allowed.
 
-    *Restarts.* Now and then two exact warm SVM solves certify the weighted average of P since
-    the last restart and the current P. When the gap has fallen to a quarter the iteration starts
-    afresh from the better of the two, and ω moves to the ratio of the distances P and w have come.
+    *Restarts.* At growing intervals, two exact warm SVM solves certify the weighted average of P
+    since the last restart and the current P. If the gap has fallen to a quarter, the iteration
+    restarts from the better of the two, and ω moves towards the ratio of the distances that P and
+    w have covered.
 
     The objective is not strongly concave in w for every P, so the modulus μ of the paper is zero
-    and its rate O(1/k²) is not claimed: what is proved is O(1/k) for averages.
+    and its rate O(1/k²) is not claimed. The proved rate is O(1/k) for averages.
 
-    Cost per iteration: one kernel matrix for a P of any rank, one warm SVM, one gradient of
-    O(m · support · n_P) and two eigenproblems of side n_P. Holds two m × m matrices beyond the
-    kernel set's own (one with safe steps).
+    *Cost.* An iteration costs one kernel matrix for a P of any rank, one warm SVM, one gradient of
+    O(m · support · n_P) and two eigenproblems of side n_P. The method holds two m × m matrices in
+    addition to those of the kernel set, or one with safe steps.
     """
     P = problem.cone.checked(parameter0)
     run = ProximalRun(
@@ -139,7 +143,7 @@ class ProximalRun(Run):
     def proximal_svm(
         self, K: NDArray[Any], linear: FloatArray, w0: FloatArray, tol: float
     ) -> FloatArray:
-        """Dual vector of the SVM with another linear term; counts and stops like :meth:`svm`."""
+        """Solve the SVM with another linear term; the solve is counted as in :meth:`svm`."""
         dual = self.problem.dual.with_linear(linear)
         answer, stopped = self._solve_machines(K, dual, w0, tol)
         if stopped is not None:
@@ -152,11 +156,11 @@ class _Metric(ABC):
 
     @abstractmethod
     def times(self, w: FloatArray) -> FloatArray:
-        """M w."""
+        """Return M w."""
 
     @abstractmethod
     def add_to(self, K: NDArray[Any], scale: float) -> None:
-        """``K += scale * M``."""
+        """Add ``scale * M`` to K in place."""
 
 
 class _KernelMetric(_Metric):
@@ -194,7 +198,7 @@ class _Iterate:
 
     @property
     def size(self) -> float:
-        """‖w‖_M."""
+        """Norm ‖w‖_M."""
         return _root(float(self.w @ self.Mw))
 
 
@@ -217,16 +221,18 @@ class _Average:
 
 
 class AcceleratedStage:
-    """The iteration from a certified pair; call :meth:`iterate`.
+    """The accelerated iteration from a certified pair, which :meth:`iterate` runs.
 
     Parameters
     ----------
     run : ProximalRun
-        Takes the records; must hold a certified pair already.
-    P, w : ndarray
-        Where to start.
+        The run that takes the records. It must hold a certified pair already.
+    P : Point
+        Feasible parameter to start from.
+    w : ndarray of shape (m,)
+        Dual vector to start from.
     safe_steps : bool
-        As for :func:`apd`.
+        Whether to use the constant steps of the paper's theorem, without restarts.
     """
 
     def __init__(
@@ -264,7 +270,7 @@ class AcceleratedStage:
         return SolverStatus.STALLED
 
     def _advance(self) -> bool:
-        """One accepted step; False when it changed nothing."""
+        """Take one accepted step; return False if it changed nothing."""
         here, last_sigma = self._here, self._step * self._balance
         step = self._proposal()
         for _ in range(_MAX_REJECTIONS):
@@ -287,7 +293,7 @@ class AcceleratedStage:
         return min(_GROWTH * self._step, _CAUTION * self._allowed)
 
     def _trial(self, step: float, last_sigma: float) -> _Iterate:
-        """The pair that a step of length √(στ) leads to, certified on the way."""
+        """Return the pair after a step of length √(στ); the pair is certified too."""
         here = self._here
         sigma, tau = step * self._balance, step / self._balance
         theta = last_sigma / sigma
@@ -296,7 +302,8 @@ class AcceleratedStage:
         self._problem.kernels.gram(P, centred=True, out=self._K)
         self._metric.add_to(self._K, 1.0 / tau)
         value = abs(self._run.value)
-        # The proximal problem's value exceeds ours by about ‖w‖²/2τ: the same absolute accuracy.
+        # The value of the proximal problem is larger by about ‖w‖²/2τ, so its relative tolerance
+        # is scaled to keep the absolute accuracy.
         tol = self._svm_tol() * value / (value + 0.5 * here.size**2 / tau)
         linear = self._problem.dual.linear + here.Mw / tau
         w = self._run.proximal_svm(self._K, linear, here.w, max(_SVM_TOL_MIN, tol))
@@ -306,7 +313,7 @@ class AcceleratedStage:
         return max(_SVM_TOL_MIN, min(_SVM_TOL_MAX, 0.1 * self._run.gap))
 
     def _check(self) -> bool:
-        """Certify average and last P by exact SVMs and restart if it pays; False at rounding."""
+        """Certify the average and the last P, perhaps restart; return False at rounding."""
         before = self._run.gap
         mean_P, mean_w = self._average.pair
         pairs = [self._exact(mean_P, mean_w), self._exact(self._here.P, self._here.w)]
@@ -319,14 +326,14 @@ class AcceleratedStage:
         return gap > _ROUNDING or gap < before
 
     def _exact(self, P: Point, w0: FloatArray) -> tuple[float, _Iterate]:
-        """The SVM of P itself: its certified gap, and the pair."""
+        """Solve the SVM of P exactly; return its certified gap and the pair."""
         self._problem.kernels.gram(P, centred=True, out=self._K)
         w = self._run.svm(self._K, P, w0, self._svm_tol()).w
         point = self._run.record(P, w, step=0.0)
         return point.certificate(P).gap, self._at(P, w, point.gradient)
 
     def _rebalance(self, P: Point, w: FloatArray) -> None:
-        """Move ω half way, in logarithms, to the ratio of the ways that P and w have come."""
+        """Move log ω halfway to that of the ratio of the distances that P and w have covered."""
         start = self._epoch_start
         change = w - start.w
         way_P = _norm(P - start.P)
@@ -336,10 +343,10 @@ class AcceleratedStage:
 
 
 def _safe_steps(problem: SaddlePoint) -> tuple[float, float]:
-    """√(στ) and √(σ/τ) of the paper's theorem with bounds that hold for every P and w.
+    """Return √(στ) and √(σ/τ) of the paper's theorem with bounds that hold for every P and w.
 
     L_aa = r ‖K(I)‖ because K(P) ≤ λ_max(P) K(I), with the largest eigenvalue r that a feasible P
-    can have, and L_aP = ‖box‖ ‖K(I)‖, which is C √m ‖K(I)‖ when all samples weigh the same.
+    can have, and L_aP = ‖box‖ ‖K(I)‖, which is C √m ‖K(I)‖ if all samples have the same weight.
     """
     radius, dual = problem.cone.radius, problem.dual
     K = problem.kernels.gram(problem.cone.identity, centred=True)
@@ -352,10 +359,10 @@ def _safe_steps(problem: SaddlePoint) -> tuple[float, float]:
 
 
 def _root(square: float) -> float:
-    """Root of a square that rounding may have made negative."""
+    """Return the root of a square that rounding may have made negative."""
     return float(np.sqrt(max(0.0, square)))
 
 
 def _norm(change: Point) -> float:
-    """Frobenius norm."""
+    """Return the Frobenius norm of a point."""
     return _root(inner(change, change))

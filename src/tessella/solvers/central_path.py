@@ -1,4 +1,4 @@
-"""The saddle point as the interior point method sees it: whole, or restricted to some samples."""
+"""The saddle-point problem for the interior point method, whole or on some samples only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Rows = NDArray[np.intp]
 
 
 class WholeProblem(CentralPathProblem):
-    """All samples free to move. Because Σw = 0 the kernel matrix may be centred."""
+    """The problem in which all samples move; because Σw = 0, its kernel matrix is centred."""
 
     def __init__(self, problem: SaddlePoint) -> None:
         self.kernels = problem.kernels.restrict(np.arange(problem.dual.size))
@@ -37,7 +37,7 @@ class WholeProblem(CentralPathProblem):
     def linearise(self, w: FloatArray, M: Point, L: Point) -> Linearisation:
         """See :meth:`CentralPathProblem.linearise`."""
         del M
-        # On the way Σw is not yet zero; the moments have to be those of the centred kernel too.
+        # Iterates need not satisfy Σw = 0, so the moments must be those of the centred kernel too.
         moments = self.kernels.moments(_centred(w, self.dual))
         K = self.kernels.gram_factor(L, centred=True)
         inner_sensitivities = moments.sensitivities(None, self._rows)
@@ -50,21 +50,22 @@ class WholeProblem(CentralPathProblem):
 
 
 class RestrictedProblem(CentralPathProblem):
-    """Some samples free to move, the others held; the parameter moves within a face.
+    """The problem in which some samples move and the parameter moves within a face.
 
-    The held samples enter through their moments alone: their share of the scores is linear in
-    the parameter, their share of D(w) linear in the moving samples plus a constant.
+    The samples that are held enter only through their moments. Their contribution to the scores
+    is linear in the parameter, and their contribution to D(w) is linear in the samples that move,
+    plus a constant.
 
     Parameters
     ----------
     problem : SaddlePoint
         The whole problem.
     rows : ndarray of int
-        Samples that move.
+        Positions of the samples that move.
     w : ndarray of shape (m,)
-        Dual vector; its values outside `rows` are held.
+        Dual vector of all samples, whose values outside `rows` are held.
     face : Face, optional
-        Face of the cone in which the parameter moves; everything by default.
+        Face of the cone in which the parameter moves. None, the default, is the whole cone.
     """
 
     def __init__(self, problem: SaddlePoint, rows: Rows, w: FloatArray, face: Face = None) -> None:
@@ -134,7 +135,7 @@ class _Centred(Sensitivities):
 
 
 def _centred(values: FloatArray, dual: DualProblem) -> FloatArray:
-    """Values, or rows of values, less their mean within each machine."""
+    """Return values, or rows of values, minus their mean within each machine."""
     counts = dual.sums(np.ones(dual.size))
     means = np.add.reduceat(values, dual.starts, axis=0).T / counts
     result: FloatArray = values - means.T[dual.machine_of]
@@ -144,7 +145,7 @@ def _centred(values: FloatArray, dual: DualProblem) -> FloatArray:
 def state_near(
     problem: WholeProblem | RestrictedProblem, M: Point, alpha: FloatArray
 ) -> tuple[CentralPathState, float]:
-    """An iterate with the given interior M and α and fitting multipliers; scale of the scores."""
+    """Return an iterate with the given interior M and α, and the scale of the scores."""
     halves, cone = problem.halves, problem.cone
     here = problem.linearise(halves.join(alpha), M, cone.factor(M))
     middle = np.array([np.median(here.scores[rows]) for rows in problem.dual.machines])
@@ -166,16 +167,17 @@ def state_near(
 
 
 def inwards(halves: Halves, w: FloatArray) -> FloatArray:
-    """Halves of w moved a twentieth of the way into their box."""
+    """Return the halves of w, moved a twentieth of the way into their box."""
     alpha: FloatArray = 0.9 * np.maximum(halves.sign * w[halves.sample], 0.0)
     return alpha + 0.05 * halves.upper
 
 
 def neutral_alpha(problem: WholeProblem, M: Point) -> FloatArray:
-    """Where to start with M and no other knowledge: half the box for samples with two halves.
+    """Return halves to start from if only M is given.
 
-    With one half per sample w cannot vanish, and half the box is far too much when C is nearly
-    that of a hard margin: the maximiser of the dual along a balanced ray says how much is not.
+    Samples with two halves start in the middle of their box, where w is zero. With one half per
+    sample w cannot be zero, and the middle of the box is far too large if C is nearly that of a
+    hard margin. The start is then the maximiser of the dual along a balanced ray.
     """
     dual, halves = problem.dual, problem.halves
     if len(halves.sample) > halves.size:

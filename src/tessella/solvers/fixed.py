@@ -1,4 +1,4 @@
-"""The machines of a parameter that is given: one SVM, certified."""
+"""The solver for a parameter that is given: one SVM with its certificate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tessella.solvers._run import Callback, Run, run_to_end
 
 FloatArray = NDArray[np.float64]
 
-_ATTEMPTS = 3  # each ten times as exact as the one before
+_ATTEMPTS = 3  # number of SVM solves, each to a tenth of the tolerance of the one before
 
 
 def fixed(
@@ -41,25 +41,25 @@ def fixed(
     max_iter : int
         Largest number of SVM solves.
     time_limit : float, optional
-        Largest number of seconds; the best certified pair is returned when they are over.
+        Largest number of seconds. When it is reached, the best certified pair is returned.
     parameter0 : Point, optional
-        Not used: the parameter is that of the problem.
+        Ignored, because the parameter is that of the problem.
     w0 : ndarray of shape (m,), optional
         Dual vector to start from.
     n_jobs : int, optional
-        Number of threads.
+        Number of threads. None uses all cores that the process may use.
     callback : callable or Monitor, optional
-        Follows the run.
+        Called with each :class:`IterationRecord`, or a monitor that follows the run.
 
     Returns
     -------
     SolverResult
-        Its `n_iter` is the number of SVM solves.
+        Best certified dual vector with the parameter, where `n_iter` counts the SVM solves.
 
     Raises
     ------
     ValueError
-        When the problem has no fixed parameter.
+        If the problem has no fixed parameter.
     """
     del parameter0
     if problem.fixed is None:

@@ -1,4 +1,4 @@
-"""Frank-Wolfe for kernel learning: Algorithm 2 of the paper, with its errata applied."""
+"""Frank-Wolfe for kernel learning: Algorithm 2 of the paper, with its errors corrected."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tessella.solvers._run import Callback, Run, run_to_end
 
 FloatArray = NDArray[np.float64]
 
-_REBUILD = 25  # iterations after which K is formed afresh, free of the rounding of its updates
-_SLOPE_TOL = 0.1  # the line search ends where the slope has fallen to this part of its start
+_REBUILD = 25  # iterations after which K is computed again, because its updates add rounding
+_SLOPE_TOL = 0.1  # the line search ends where the slope has fallen to this fraction of its start
 _MAX_PROBES = 20
-_TIGHTEST = 1e-4  # part of the usual tolerance of the SVM beyond which the step is to blame
+_TIGHTEST = 1e-4  # smallest fraction of the usual SVM tolerance that is tried without descent
 _SVM_TOL_MAX = 1e-3
-_ZIGZAG = 0.1  # a step towards a vertex shorter than this is the sign to take pairwise steps
+_ZIGZAG = 0.1  # after a shorter step towards a vertex, pairwise steps are taken
 _STEPS = ("exact", "open-loop", "pairwise")
 
 
@@ -37,8 +37,8 @@ def frank_wolfe(
 ) -> SolverResult:
     """Minimise over P the optimal value of the SVM with kernel K(P), by Frank-Wolfe.
 
-    Each iteration solves the SVM for the current P, starting from the last dual vector, and moves
-    P towards the vertex of the feasible set that is best for the new one. For a matrix this
+    Each iteration solves the SVM for the current P, starting from the last dual vector, and moves P
+    towards the vertex of the feasible set that is best for the new dual vector. For a matrix, this
     vertex is S = n_P v vᵀ with a top eigenvector v of the gradient D(w); for the weights of a
     dictionary it is the single kernel with the largest wᵀK_i w.
 
@@ -48,46 +48,49 @@ def frank_wolfe(
     Parameters
     ----------
     problem : SaddlePoint
-        Kernel set and SVM.
+        Problem to solve: a bound kernel set and the dual problem of its machines.
     tol : float
         Certified relative gap at which to stop.
     max_iter : int
         Largest number of iterations.
     time_limit : float, optional
-        Largest number of seconds; the best certified pair is returned when they are over.
+        Largest number of seconds. When it is reached, the best certified pair is returned.
     parameter0 : Point, optional
-        Feasible parameter to start from; the centre of the feasible set by default. For one
-        positive matrix also a factor U of P = U Uᵀ with fewer columns than rows.
+        Feasible parameter to start from. The default is the centre of the feasible set. If the
+        parameter is one matrix P, a factor U of P = U Uᵀ with fewer columns than rows is accepted.
     w0 : ndarray of shape (m,), optional
         Dual vector to start from.
     step : {"exact", "open-loop", "pairwise"}
-        Line search on the derivative ``-½ w_γᵀ (K_S - K) w_γ``, which costs one warm SVM per
-        probe; or the fixed rule 2 / (k + 2); or, once steps towards the vertex become short,
-        weight moved by exact line search from one eigenvector of P to the vertex.
+        Rule for the step length. "exact" is a line search on the derivative
+        ``-½ w_γᵀ (K_S - K) w_γ``, which costs one warm SVM per trial. "open-loop" is the fixed
+        rule 2 / (k + 2). "pairwise" starts like "exact"; once steps towards the vertex become
+        short, it moves weight from one eigenvector of P to the vertex, by exact line search.
     n_jobs : int, optional
-        Number of threads.
+        Number of threads. None uses all cores that the process may use.
     callback : callable or Monitor, optional
-        Follows the run. A callable is called with each :class:`IterationRecord`.
+        Called with each :class:`IterationRecord`, or a monitor that follows the run.
 
     Returns
     -------
     SolverResult
+        Best certified pair of a parameter and a dual vector.
 
     Notes
     -----
-    Cost per iteration: one m × m rank-one kernel matrix, one gradient of O(m · support · n_P),
-    one eigenproblem of side n_P and the warm SVM solves of the line search. Holds two m × m
-    matrices beyond the kernel set's own. The gap falls like 1/k, faster when the optimal P has
-    rank one and the top eigenvalue of D is well separated.
+    An iteration costs one m × m rank-one kernel matrix, one gradient of O(m · support · n_P), one
+    eigenproblem of side n_P and the warm SVM solves of the line search. The method holds two m × m
+    matrices in addition to those of the kernel set. The gap falls like 1/k, and faster if the
+    optimal P has rank one and the top eigenvalue of D is well separated.
 
-    Pairwise steps treat P = Σ c_i n_P u_i u_iᵀ, its own eigen-decomposition, as the active set:
-    never more than n_P atoms, no two parallel, whatever the number of iterations. The weight
-    comes from the atom that loses most, ``c_i (λ_max - u_iᵀDu_i)``, and an atom with no weight
-    left is gone. Atoms of a spectrahedron do not recur as those of a polytope do, so the rate
-    stays sublinear at an optimum of rank two; what is gained is SVM solves per iteration.
+    Pairwise steps use the eigendecomposition P = Σ c_i n_P u_i u_iᵀ as the active set, which has
+    at most n_P atoms, no two of them parallel, whatever the number of iterations. The weight is
+    taken from the atom for which the loss ``c_i (λ_max - u_iᵀDu_i)`` is largest, and an atom
+    without weight is removed. Atoms of a spectrahedron do not recur as those of a polytope do, so
+    the rate remains sublinear at an optimum of rank two, but an iteration needs fewer SVM solves.
 
-    The paper's stopping rule has its sign reversed, its oracle takes the wrong end of the
-    spectrum and its value misses a half; see the errata in ``docs/paper-to-code.md``.
+    The stopping rule in the paper has the wrong sign, its oracle takes the wrong end of the
+    spectrum, and its value lacks a factor of one half; see the errata in
+    ``docs/paper-to-code.md``.
     """
     if step not in _STEPS:
         raise ValueError(f"step={step!r} is unknown; use one of {_STEPS}.")
@@ -105,18 +108,18 @@ def frank_wolfe(
 
 
 class FrankWolfeStage:
-    """State of one run: P, its kernel matrix K, and the dual vector w of its SVM.
+    """State of the iteration: P, its kernel matrix K, and the dual vector w of its SVM.
 
     Parameters
     ----------
     run : Run
-        Takes the records; may have seen other stages before.
+        The run that takes the records. Other stages may have used it before.
     P : Point
         Feasible parameter to start from.
     w0 : ndarray of shape (m,), optional
-        Warm start of the first SVM.
+        Dual vector from which the first SVM starts.
     step : {"exact", "open-loop", "pairwise"}
-        As for :func:`frank_wolfe`.
+        Rule for the step length, as described in :func:`frank_wolfe`.
     """
 
     def __init__(self, run: Run, P: Point, w0: FloatArray | None, step: str = "exact") -> None:
@@ -132,7 +135,7 @@ class FrankWolfeStage:
         self._w = run.svm(self._K, P, w0, self._svm_tol()).w
 
     def _svm_tol(self) -> float:
-        """A tenth of the gap we stand at, so that the SVM never decides the outer gap."""
+        """Return a tenth of the current gap, so that the SVM does not limit the outer gap."""
         return self._tighter * max(0.2 * self._run.tol, min(_SVM_TOL_MAX, 0.1 * self._run.gap))
 
     def iterate(self, until: float = 0.0) -> SolverStatus:
@@ -143,7 +146,7 @@ class FrankWolfeStage:
                 return SolverStatus.OPTIMAL
             length = self._move(point, iteration)
             if length == 0.0:
-                # No descent at this w: true of P, or because w is not exact enough.
+                # Either P admits no descent, or w is not accurate enough to show it.
                 if self._tighter < _TIGHTEST:
                     return SolverStatus.STALLED
                 self._tighter *= 0.1
@@ -154,7 +157,7 @@ class FrankWolfeStage:
         raise AssertionError("unreachable: record() ends the run")
 
     def _move(self, point: DualPoint, iteration: int) -> float:
-        """One step; leaves P, K and w at the new point and returns its length."""
+        """Move P, K and w by one step and return its length."""
         if self._step == "open-loop":
             direction = self._head_for(point.best_response)
             length = 2.0 / (iteration + 2)
@@ -171,13 +174,13 @@ class FrankWolfeStage:
         return length
 
     def _head_for(self, vertex: Point) -> Point:
-        """The direction from P to a vertex; its change of K is prepared."""
+        """Return the direction from P to a vertex, and prepare the change of K along it."""
         self._kernels.gram(vertex, centred=True, out=self._change)
         self._change -= self._K
         return vertex - self._P
 
     def _exchange(self, point: DualPoint) -> tuple[float, Point]:
-        """Share to move from a vertex of P to the best one: its amount, and the direction."""
+        """Return the share to move from a vertex of P to the best vertex, and the direction."""
         cone = self._run.problem.cone
         share, source = cone.worst_vertex(self._P, point.gradient, point.support)
         direction = share * (point.best_response - source)
@@ -185,7 +188,7 @@ class FrankWolfeStage:
         return share, direction
 
     def _search(self, direction: Point, first: float) -> float:
-        """Exact line search; where it ended, in (0, 1], or 0 when there is no descent."""
+        """Search along a direction; return the step in (0, 1], or 0 if there is no descent."""
         start, slope, here = self._P, self._slope(), 0.0
         if slope >= 0.0:
             return 0.0
@@ -200,34 +203,35 @@ class FrankWolfeStage:
         return here
 
     def _probe(self, start: Point, direction: Point, here: float, there: float) -> None:
-        """Go from `here` to `there` along a direction."""
+        """Move from the step `here` to the step `there` along a direction."""
         add_scaled(self._K, self._change, there - here)
         self._P = start + there * direction
         self._w = self._run.svm(self._K, self._P, self._w, self._svm_tol()).w
 
     def _slope(self) -> float:
-        """Derivative of the value along the change of K, at the current w."""
+        """Return the derivative of the value along the change of K at the current w."""
         w = self._w
         return -0.5 * float(w @ (self._change @ w.astype(self._change.dtype)).astype(np.float64))
 
 
 def add_scaled(K: NDArray[np.float64], change: NDArray[np.float64], scale: float) -> None:
-    """``K += scale * change`` without a third matrix."""
+    """Add ``scale * change`` to K without a third matrix."""
     rows = max(1, 2**21 // len(K))
     for start in range(0, len(K), rows):
         K[start : start + rows] += K.dtype.type(scale) * change[start : start + rows]
 
 
 def search_root(slope_at: Callable[[float], float], slope_start: float, first: float) -> float:
-    """A point of (0, 1] where an increasing function is nearly zero; ends there.
+    """Return a point of (0, 1] where an increasing function is nearly zero.
 
-    Regula falsi with the Illinois rule, from slope `slope_start` < 0 at 0. `slope_at` is called
-    last at the point that is returned, so the caller's state stays there.
+    The method is regula falsi with the Illinois rule, from the slope `slope_start` < 0 at 0. The
+    last call of `slope_at` is at the point that is returned, so that the state of the caller
+    belongs to this point.
 
     Returns
     -------
     float
-        Where |slope| fell to a tenth of its start, or 1 when the slope is still negative there.
+        Point where |slope| has fallen to a tenth of its start, or 1 if the slope is negative there.
     """
     low, low_slope = 0.0, slope_start
     high, high_slope = None, 0.0

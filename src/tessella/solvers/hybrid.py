@@ -1,4 +1,4 @@
-"""Frank-Wolfe first, the accelerated method after it: the paper's boosted algorithm."""
+"""Frank-Wolfe followed by the accelerated method: the boosted algorithm of the paper."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def hybrid(
 ) -> SolverResult:
     """Run Frank-Wolfe to a coarse gap, then the accelerated primal-dual method.
 
-    Frank-Wolfe is quick while its vertices are far apart and slow after that; the accelerated
-    method is the other way round. A warm exact SVM at the best P ends the run.
+    Frank-Wolfe is fast as long as its vertices are far apart and slow afterwards, while the
+    accelerated method is slow at first and fast later. The run ends with a warm exact SVM at the
+    best P.
 
     Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - ½ support(D(w))``. Stops
     when the certified relative gap between the two, computed by `problem`, is at most `tol`.
@@ -38,33 +39,36 @@ def hybrid(
     Parameters
     ----------
     problem : SaddlePoint
-        Kernel set and SVM.
+        Problem to solve: a bound kernel set and the dual problem of its machines.
     tol : float
-        Relative gap.
+        Certified relative gap at which to stop.
     max_iter : int
-        Limit on the iterations of both stages together.
+        Largest number of iterations of both stages together.
     time_limit : float, optional
-        Seconds for both; the best certified pair is returned when they are over.
+        Largest number of seconds of both stages together. When it is reached, the best certified
+        pair is returned.
     parameter0 : Point, optional
-        Feasible parameter to start from; the centre of the feasible set by default. For one
-        positive matrix also a factor U of P = U Uᵀ with fewer columns than rows.
+        Feasible parameter to start from. The default is the centre of the feasible set. If the
+        parameter is one matrix P, a factor U of P = U Uᵀ with fewer columns than rows is accepted.
     w0 : ndarray of shape (m,), optional
         Dual vector to start from.
     switch_tol : float
-        Gap at which the second stage takes over.
+        Certified relative gap at which the accelerated method takes over.
     n_jobs : int, optional
-        Threads.
-    callback : callable, optional
-        Called with each :class:`IterationRecord`; times and counts run through both stages.
+        Number of threads. None uses all cores that the process may use.
+    callback : callable or Monitor, optional
+        Called with each :class:`IterationRecord`, whose time and counts cover both stages.
 
     Returns
     -------
     SolverResult
+        Best certified pair of a parameter and a dual vector.
 
     Notes
     -----
-    Cost per iteration: that of :func:`frank_wolfe`, then that of :func:`apd`. Holds two m × m
-    matrices beyond the kernel set's own. The paper's last algorithm (its "final version of GKL").
+    An iteration costs what it does in :func:`frank_wolfe`, and later what it does in :func:`apd`.
+    The method holds two m × m matrices in addition to those of the kernel set. It is the last
+    algorithm of the paper (its "final version of GKL").
     """
     if not switch_tol > 0:
         raise ValueError(f"switch_tol={switch_tol!r} must be positive.")
@@ -83,7 +87,7 @@ def hybrid(
 
 def _solve(run: ProximalRun, P: Point, w0: FloatArray | None, switch_tol: float) -> SolverStatus:
     try:
-        # The first stage's matrices are gone before the second one asks for its own.
+        # The matrices of the first stage are freed before the second stage allocates its own.
         FrankWolfeStage(run, P, w0).iterate(until=switch_tol)
         status = AcceleratedStage(run, *run.best).iterate()
     except StopRun as stop:

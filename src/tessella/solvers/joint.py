@@ -15,8 +15,8 @@ from tessella.svm import CentralPathState, InteriorPoint
 
 FloatArray = NDArray[np.float64]
 
-_ROUNDING = 1e3  # growth of the merit over its best that tells rounding has taken over
-_FLOOR = 1e-12  # merit below which steps change nothing but rounding
+_ROUNDING = 1e3  # growth of the merit over its best value that indicates rounding
+_FLOOR = 1e-12  # merit below which further steps only change rounding errors
 
 
 def joint(
@@ -30,11 +30,11 @@ def joint(
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Solve for the dual vector and P together, by an interior point method.
+    """Solve for the dual vector and P together by an interior point method.
 
-    One Newton iteration on the optimality conditions of the whole saddle point, instead of an
-    SVM solve per step of P: the number of iterations hardly depends on the data, on C or on the
-    rank of the optimal P, which makes it the robust choice wherever m³ is affordable.
+    The method is one Newton iteration on the optimality conditions of the whole saddle point,
+    instead of an SVM solve per step of P. The number of iterations hardly depends on the data, on C
+    or on the rank of the optimal P, which makes it the robust choice if O(m³) is affordable.
 
     Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - ½ support(D(w))``. Stops
     when the certified relative gap between the two, computed by `problem`, is at most `tol`.
@@ -43,33 +43,35 @@ def joint(
     Parameters
     ----------
     problem : SaddlePoint
-        Kernel set and SVM. The kernel set has to be bound in float64.
+        Problem to solve: a kernel set that is bound in float64, and the dual problem of its
+        machines.
     tol : float
-        Relative gap.
+        Certified relative gap at which to stop.
     max_iter : int
-        Limit on Newton steps.
+        Largest number of Newton steps.
     time_limit : float, optional
-        Seconds; the best certified pair is returned when they are over.
+        Largest number of seconds. When it is reached, the best certified pair is returned.
     parameter0 : Point, optional
-        Feasible parameter to start from; the centre of the feasible set by default. For one
-        positive matrix also a factor U of P = U Uᵀ with fewer columns than rows.
+        Feasible parameter to start from. The default is the centre of the feasible set. If the
+        parameter is one matrix P, a factor U of P = U Uᵀ with fewer columns than rows is accepted.
     w0 : ndarray of shape (m,), optional
         Dual vector to start from.
     n_jobs : int, optional
-        Threads of the final SVM solve.
-    callback : callable, optional
-        Called with each :class:`IterationRecord`; `step` is the length of the Newton step.
+        Number of threads of the final SVM solve. None uses all cores that the process may use.
+    callback : callable or Monitor, optional
+        Called with each :class:`IterationRecord`, whose `step` is the length of the Newton step.
 
     Returns
     -------
     SolverResult
+        Best certified pair of a parameter and a dual vector.
 
     Notes
     -----
-    Cost per step: one Cholesky factorisation of side m, the kernel matrix for a P of full rank,
-    and products of the size m · m · n_P; about six m × m matrices in float64. Typically 13 to 40
-    steps to a gap of 1e-6. The equations are those of the optimality conditions of the paper's
-    problem (its equation for the saddle point), with Nesterov-Todd scaling.
+    A step costs one Cholesky factorisation of side m, the kernel matrix for a P of full rank, and
+    products of the size m · m · n_P. The method holds about six m × m matrices in float64 and
+    typically takes 13 to 40 steps to a gap of 1e-6. The equations are the optimality conditions of
+    the paper's problem (its equation for the saddle point), with Nesterov-Todd scaling.
     """
     start = problem.cone.checked(parameter0)
     run = Run(
@@ -87,9 +89,9 @@ def joint(
 
 def _iterate(run: Run, P0: Point, w0: FloatArray | None, *, resumed: bool) -> SolverStatus:
     if resumed and w0 is not None:
-        run.record(P0, w0, 0.0)  # the path back through the interior must not lose it
+        run.record(P0, w0, 0.0)  # keeps the given pair, which the interior start leaves
     if not run.problem.dual.kappa_rises():
-        run.record(P0, np.zeros(run.problem.dual.size), 0.0)  # w = 0 is optimal: that is proved
+        run.record(P0, np.zeros(run.problem.dual.size), 0.0)  # certifies that w = 0 is optimal
     whole = WholeProblem(run.problem)
     method = InteriorPoint(whole, *_start(run.problem, whole, P0, w0))
     best = np.inf
@@ -106,8 +108,8 @@ def _iterate(run: Run, P0: Point, w0: FloatArray | None, *, resumed: bool) -> So
     except StopRun as stop:
         if stop.status in (SolverStatus.TIME_LIMIT, SolverStatus.INTERRUPTED):
             raise
-        # An exact SVM at the final P: its w has exact zeros, and its certificate lacks the
-        # rounding that the last interior iterates carry.
+        # An exact SVM at the final P has a w with exact zeros, and its certificate is free of the
+        # rounding in the last interior iterates.
         P, w = run.best
         K = run.problem.kernels.gram(P, centred=True)
         run.replace(P, run.svm(K, P, w, 0.1 * max(run.tol, 1e-10)).w)
@@ -115,17 +117,17 @@ def _iterate(run: Run, P0: Point, w0: FloatArray | None, *, resumed: bool) -> So
 
 
 def _feasible(method: InteriorPoint) -> Point:
-    """The iterate's parameter with the exact trace."""
+    """Return the parameter of the iterate, scaled to trace one."""
     return method.problem.cone.normalised(method.state.M)
 
 
 def _start(
     problem: SaddlePoint, whole: WholeProblem, P0: Point, w0: FloatArray | None
 ) -> tuple[CentralPathState, float]:
-    """An interior iterate near the given point, and the scale of the scores."""
+    """Return an interior iterate near the given point, and the scale of the scores."""
     M = problem.cone.interior(P0)
     alpha = neutral_alpha(whole, M)
     if w0 is not None:
-        # Half of the given vector, half of the neutral one: near enough to gain by it.
+        # The mean of the given and the neutral vector is interior and still a good start.
         alpha = 0.5 * inwards(whole.halves, problem.dual.feasible(w0)) + 0.5 * alpha
     return state_near(whole, M, alpha)

@@ -1,4 +1,4 @@
-"""The whole problem as one semidefinite program, for reference on small samples."""
+"""The whole problem as one semidefinite program, a reference for small samples."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FloatArray = NDArray[np.float64]
 _MAX_BYTES = 8 * 2**30
 _MAX_ROWS = 1000
 _BYTES_PER_COEFFICIENT = 56  # the dense map, its sparse form, Clarabel's copy, its KKT matrix
-_BYTES_PER_HESSIAN_ENTRY = 110  # KKT matrix and factor with their indices and fill: measured
-_TIGHTEST = 1e-10  # what Clarabel is asked for at the most; it often settles for less
+_BYTES_PER_HESSIAN_ENTRY = 110  # measured: the KKT matrix and its factor with indices and fill
+_TIGHTEST = 1e-10  # smallest tolerance that Clarabel is given; it often does not reach it
 _SVM_TOL = 1e-9
 
 
@@ -45,54 +45,57 @@ def sdp(
         minimise ½t + Σ upper ξ⁺ + |lower| ξ⁻    over P ⪰ 0, trace P = n_P, u, b, t, ξ ≥ 0
         subject to  ξ⁺ ≥ r - ε,  ξ⁻ ≥ -r - ε,  r = linear - u - b,   [K(P) u; uᵀ t] ⪰ 0
 
-    A reference for small problems; :func:`joint` solves the same problem thousands of times
-    faster. Needs the extra ``sdp``.
+    The solver is a reference for small problems; :func:`joint` solves the same problem thousands
+    of times faster. It needs the extra ``sdp``.
 
-    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``, of which the above is the inner dual written out.
-    The value is that of an exact SVM for the P that Clarabel returns, made feasible. Dual bound:
-    ``κ(w) - (n_P/2) λ_max(D(w))``, the better one of that SVM's w and of Clarabel's multipliers.
-    The status is OPTIMAL when the certified relative gap between the two, computed by `problem`,
-    is at most `tol`, whatever Clarabel says of itself.
+    Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``, of which the program above is the inner dual. The
+    value is that of an exact SVM for the P that Clarabel returns, made feasible. Dual bound:
+    ``κ(w) - (n_P/2) λ_max(D(w))``, for the better one of the w of this SVM and the multipliers of
+    Clarabel. The status is OPTIMAL if the certified relative gap between the two, computed by
+    `problem`, is at most `tol`, whatever status Clarabel reports.
 
     Parameters
     ----------
     problem : SaddlePoint
-        Kernel set and SVM. The kernel set should be bound in float64.
+        Problem to solve: a kernel set, which should be bound in float64, and the dual problem of
+        its machines.
     tol : float
-        Relative gap. Clarabel is asked for a thousandth of it, as far as it can.
+        Certified relative gap that counts as optimal. The tolerance of Clarabel is a thousandth
+        of it, but not below 1e-10.
     max_iter : int
-        Limit on Clarabel's iterations.
+        Largest number of iterations of Clarabel.
     time_limit : float, optional
-        Seconds, passed on to Clarabel; building the program is not interrupted, nor is Clarabel
-        by Ctrl-C before it returns.
+        Largest number of seconds, which is passed on to Clarabel. Building the program is not
+        interrupted, and Ctrl-C takes effect only after Clarabel has returned.
     parameter0 : Point, optional
-        Feasible parameter to start from; the centre of the feasible set by default. For one
-        positive matrix also a factor U of P = U Uᵀ with fewer columns than rows.
+        Feasible parameter to start from. The default is the centre of the feasible set. If the
+        parameter is one matrix P, a factor U of P = U Uᵀ with fewer columns than rows is accepted.
     w0 : ndarray of shape (m,), optional
         Dual vector to start from.
     max_rows : int
-        Refuse more rows than this.
+        Largest number of rows. Larger problems are refused.
     n_jobs : int, optional
-        Threads of the SVM solves.
-    callback : callable, optional
-        Called with the two records, start and end.
+        Number of threads of the SVM solves. None uses all cores that the process may use.
+    callback : callable or Monitor, optional
+        Called with the :class:`IterationRecord` of the start and that of the end.
 
     Returns
     -------
     SolverResult
-        ``history`` has two records.
+        Best certified pair of a parameter and a dual vector. Its ``history`` has two records.
 
     Raises
     ------
     ImportError
-        Without Clarabel.
+        If Clarabel is not installed.
     ValueError
-        When the sample is too large for the estimated memory, or for `max_rows`.
+        If there are more than `max_rows` rows, or the estimated memory is too large.
 
     Notes
     -----
-    With N = (m+1)(m+2)/2, Clarabel factorises a dense block of side N in every iteration: O(m⁶)
-    operations and O(m⁴) bytes, 20 to 40 iterations. 8 GiB hold about m = 155.
+    With N = (m+1)(m+2)/2, Clarabel factorises a dense block of side N in every iteration, which
+    takes O(m⁶) operations and O(m⁴) bytes. It needs 20 to 40 iterations. A memory of 8 GiB is
+    enough for about m = 155.
     """
     P = problem.cone.checked(parameter0)
     clarabel = _clarabel()
@@ -117,7 +120,7 @@ def sdp(
 
 
 def memory_estimate(n_samples: int, dimension: int) -> int:
-    """Bytes that :func:`sdp` takes for so many rows and independent entries of the parameter."""
+    """Return the bytes that :func:`sdp` needs for a number of rows and of parameter entries."""
     triangle = n_samples * (n_samples + 1) // 2
     side = triangle + n_samples + 1
     coefficients = triangle * dimension
@@ -132,7 +135,7 @@ def _refuse_large(kernels: BoundKernelSet, max_rows: int) -> None:
             f"The semidefinite program has {m} rows, more than max_rows={max_rows}, and would "
             f"take about {format_bytes(needed)}. {remedy}, or raise max_rows."
         )
-    # A raised max_rows says that the caller knows; the default leaves the decision to us.
+    # A caller who raises max_rows accepts the cost; with the default, memory is limited here.
     if needed > _MAX_BYTES and max_rows <= _MAX_ROWS:
         raise ValueError(
             f"The semidefinite program for {m} rows and {kernels.cone.dimension} parameters would "
@@ -163,11 +166,11 @@ def _solve(run: Run, clarabel: Any, max_iter: int, deadline: float | None) -> So
     run.phase("semidefinite program by Clarabel")
     answer = program.solve(clarabel, settings)
     if not (np.isfinite(answer.x).all() and np.isfinite(answer.z).all()):
-        return SolverStatus.STALLED  # a numerical failure: the starting pair is all there is
+        return SolverStatus.STALLED  # after a numerical failure only the starting pair is left
     P = problem.cone.project(program.parameter(answer.x))
     multipliers = program.dual_vector(answer.z)
-    # An error δ of the value is one of √δ in P, and the SVM's w feels it to first order where
-    # the top eigenvalue of D is double: the bound is better proved by Clarabel's own w.
+    # An error δ of the value is an error √δ of P, which changes the w of the SVM to first order if
+    # the top eigenvalue of D is double. The w of Clarabel then proves a better bound.
     run.raise_bound(problem.at(multipliers))
     K = problem.kernels.gram(P, centred=True)
     w = run.svm(K, P, multipliers, max(1e-12, min(_SVM_TOL, 0.1 * run.tol))).w
@@ -179,10 +182,11 @@ def _solve(run: Run, clarabel: Any, max_iter: int, deadline: float | None) -> So
 
 
 class _Program:
-    """The program in Clarabel's form: minimise q·x with b - A x in a product of cones.
+    """The program in the form of Clarabel: minimise q·x with b - A x in a product of cones.
 
-    x stacks the entries of the parameter, u, t, b, ξ⁺ and ξ⁻. Triangles are those of Clarabel:
-    upper, column by column, entries off the diagonal times √2, which keeps inner products.
+    The vector x stacks the entries of the parameter, u, t, b, ξ⁺ and ξ⁻. Triangles are stored as
+    in Clarabel: the upper one, column by column, with the entries off the diagonal multiplied by
+    √2, which preserves inner products.
     """
 
     def __init__(self, kernels: BoundKernelSet, dual: DualProblem) -> None:
@@ -203,7 +207,7 @@ class _Program:
         return scaled
 
     def _constraints(self, kernels: BoundKernelSet, dual: DualProblem) -> tuple[Any, FloatArray]:
-        """Rows of the cones, in the order of :meth:`_cones`, and their right-hand side."""
+        """Return the rows of the cones, in the order of :meth:`_cones`, and the right-hand side."""
         m, size = self._m, self._size
         up, down = self._up, self._down
         n_slack = len(up) + len(down)
@@ -241,17 +245,17 @@ class _Program:
         ]
 
     def solve(self, clarabel: Any, settings: Any) -> Any:
-        """Clarabel's answer."""
+        """Return the solution of Clarabel."""
         quadratic = sparse.csc_matrix((len(self.q), len(self.q)))
         cones = self._cones(clarabel)
         return clarabel.DefaultSolver(quadratic, self.q, self.A, self.b, cones, settings).solve()
 
     def parameter(self, x: Any) -> Point:
-        """The parameter of an answer."""
+        """Return the parameter of a solution."""
         return self._cone.point(np.asarray(x, dtype=np.float64)[: self._size])
 
     def dual_vector(self, z: Any) -> FloatArray:
-        """The w of an answer: the multipliers of the losses."""
+        """Return the dual vector of a solution, the multipliers of the losses."""
         n_up, n_down = len(self._up), len(self._down)
         first = 1 + n_up + n_down
         alpha = self._scale * np.asarray(z, dtype=np.float64)[first : first + n_up + n_down]
@@ -262,7 +266,7 @@ class _Program:
 
 
 def _clarabel_cones(cone: Cone, clarabel: Any) -> list[Any]:
-    """A cone of ours in Clarabel's terms; both order the entries of a triangle alike."""
+    """Return a cone as a list of cones of Clarabel, whose entries have the same order."""
     if isinstance(cone, ProductCone):
         return [own for part in cone.cones for own in _clarabel_cones(part, clarabel)]
     if isinstance(cone, PSD):
@@ -271,7 +275,7 @@ def _clarabel_cones(cone: Cone, clarabel: Any) -> list[Any]:
 
 
 def _kernel_map(kernels: BoundKernelSet) -> FloatArray:
-    """The map from the entries of P to the triangle of K(P), one column per entry of P."""
+    """Return the map from the entries of P to the triangle of K(P), one column per entry."""
     triangle = PSD(kernels.n_samples)
     columns = np.eye(kernels.cone.dimension)
     return np.column_stack(

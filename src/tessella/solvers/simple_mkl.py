@@ -2,9 +2,9 @@
 
 The value J(μ) of the SVM with kernel K(μ) is convex and differentiable with gradient
 ``-½ wᵀK_i w`` at its solution w. Each iteration takes the reduced gradient with respect to the
-largest weight, goes along it for as long as the value falls, dropping kernels whose weight
-reaches zero on the way, and ends with a line search. Every trial point is an SVM. The stopping
-test is theirs, the duality gap, certified as everywhere here.
+largest weight, follows it as long as the value falls, drops kernels whose weight reaches zero on
+the way, and ends with a line search. Every trial point requires an SVM solve. As in the original
+method, the stopping test is the duality gap; here it is certified, as in all other solvers.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tessella.solvers._run import Callback, Run, StopRun, run_to_end
 
 FloatArray = NDArray[np.float64]
 
-_TRIALS = 20  # SVMs of a line search
-_FLAT = 0.1  # a slope this part of the first one ends it
-_NO_WEIGHT = 1e-8  # part of the largest weight below which a weight is made zero
+_TRIALS = 20  # largest number of SVM solves of a line search
+_FLAT = 0.1  # a line search ends where the slope is below this fraction of the first one
+_NO_WEIGHT = 1e-8  # fraction of the largest weight below which a weight is set to zero
 
 
 def simple_mkl(
@@ -38,41 +38,43 @@ def simple_mkl(
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Learn the weights of a dictionary by SimpleMKL's reduced gradient.
+    """Learn the weights of a dictionary by the reduced gradient method of SimpleMKL.
 
     Parameters
     ----------
     problem : SaddlePoint
-        Kernel set and SVM; the parameter of the kernel set must be weights.
+        Problem to solve: a bound kernel set whose parameter is a vector of weights, and the dual
+        problem of its machines.
     tol : float
         Certified relative gap at which to stop.
     max_iter : int
         Largest number of descent directions.
     time_limit : float, optional
-        Largest number of seconds; the best certified pair is returned when they are over.
+        Largest number of seconds. When it is reached, the best certified pair is returned.
     parameter0 : ndarray of shape (n_kernels,), optional
-        Weights to start from; even ones by default.
+        Weights to start from. The default is equal weights.
     w0 : ndarray of shape (m,), optional
         Dual vector to start from.
     n_jobs : int, optional
-        Number of threads.
+        Number of threads. None uses all cores that the process may use.
     callback : callable or Monitor, optional
-        Follows the run.
+        Called with each :class:`IterationRecord`, or a monitor that follows the run.
 
     Returns
     -------
     SolverResult
+        Best certified pair of weights and a dual vector.
 
     Raises
     ------
     ValueError
-        When the parameter of the kernel set is not a list of weights.
+        If the parameter of the kernel set is not a vector of weights.
 
     Notes
     -----
-    An iteration costs dozens of SVMs on all samples, each with a pass over three matrices, and
-    three passes over all kernels: for the direction, for its gradient on the support vectors, and
-    for the certificate. Holds three kernel matrices for each machine.
+    An iteration costs dozens of SVM solves on all samples, each with a pass over three matrices,
+    and three passes over all kernels: for the direction, for its gradient on the support vectors,
+    and for the certificate. The method holds three kernel matrices for each machine.
     """
     if not isinstance(problem.cone, Nonnegative):
         raise ValueError(
@@ -95,10 +97,10 @@ def simple_mkl(
 class _WeightLine:
     """Kernel matrices ``K(weights + step · direction)`` of each machine, for any step.
 
-    A descent on the weights asks for dozens of sums along one direction, and drops kernels from
-    it one at a time. The matrices of where it stands and of its direction make each of them one
-    pass over memory, and a dropped kernel one or two evaluations, instead of an evaluation of
-    every kernel.
+    A descent on the weights needs dozens of sums along one direction and drops kernels from it one
+    at a time. The class keeps the matrix at the start of the line and the matrix of the direction.
+    A sum then costs one pass over memory, and a dropped kernel one or two kernel evaluations,
+    instead of an evaluation of every kernel.
 
     Parameters
     ----------
@@ -114,26 +116,26 @@ class _WeightLine:
         )
 
     def stand_at(self, weights: FloatArray) -> None:
-        """Begin at weights whose kernel matrices are evaluated afresh."""
+        """Start a line at the given weights, whose kernel matrices are evaluated."""
         self.weights = weights
         for machine, base, matrix in zip(self._machines, self._base, self.matrices, strict=True):
             machine.gram(weights, out=base)
             np.copyto(matrix, base)
 
     def go_on_from(self, weights: FloatArray) -> None:
-        """Begin at the weights of the step tried last."""
+        """Start a line at the weights of the last step that was tried."""
         self.weights = weights
         for base, matrix in zip(self._base, self.matrices, strict=True):
             np.copyto(base, matrix)
 
     def head_for(self, direction: FloatArray) -> None:
-        """Choose a direction, of sum zero; costs all kernels that have a part in it."""
+        """Choose a direction with sum zero; evaluates every kernel whose entry is not zero."""
         self.direction = direction
         for machine, change in zip(self._machines, self._change, strict=True):
             machine.gram(direction, out=change)
 
     def turn(self, direction: FloatArray) -> None:
-        """Choose another direction; costs the kernels in which it differs."""
+        """Choose another direction; evaluates every kernel whose entry has changed."""
         difference = direction - self.direction
         self.direction = direction
         parts = zip(self._machines, self._change, self.matrices, strict=True)
@@ -141,10 +143,10 @@ class _WeightLine:
             change += machine.gram(difference, out=scratch)
 
     def weights_at(self, step: float) -> FloatArray:
-        """Weights after a step; :attr:`matrices` are those of their kernels from now on."""
+        """Return the weights after a step, and set :attr:`matrices` to their kernel matrices."""
         along = self.weights + step * self.direction
         positive: FloatArray = np.where(along > _NO_WEIGHT * along.max(), along, 0.0)
-        # Free of weights so small that the next step would have to end at them.
+        # Tiny weights are removed, because the next step would have to stop where they vanish.
         total, dropped = float(positive.sum()), positive - along
         for k, matrix in enumerate(self.matrices):
             if dropped.any():
@@ -159,7 +161,7 @@ class _WeightLine:
         return positive / total
 
     def slope(self, parts: list[FloatArray]) -> float:
-        """Derivative of the value along the line, from the dual vector of each machine."""
+        """Return the derivative of the value along the line, from the dual vectors of machines."""
         forms = 0.0
         for w, change in zip(parts, self._change, strict=True):
             support = np.flatnonzero(w)
@@ -197,7 +199,7 @@ class _Descent:
         try:
             return self._descend_all(self._lowest)
         except (StopRun, KeyboardInterrupt):
-            # In the middle of an iteration, of perhaps hundreds of SVMs: keep what it has found.
+            # An iteration may consist of hundreds of SVM solves, so its best trial is kept.
             if self._run.has_answer and self._lowest.value < self._run.value:
                 self._run.replace(self._lowest.weights, self._lowest.point.w)
             raise
@@ -207,24 +209,24 @@ class _Descent:
         while True:
             self._run.record_point(here.weights, here.point, step)
             before = here
-            self._line.stand_at(before.weights)  # free of the rounding of earlier lines
+            self._line.stand_at(before.weights)  # removes the rounding of earlier lines
             self._line.head_for(_descent_direction(before))
             here = self._descend(before)
             step = float(np.abs(here.weights - before.weights).sum())
             if here.value >= before.value * (1.0 - 1e-15):
                 if self._accuracy < 1e-12:
                     return SolverStatus.STALLED
-                self._accuracy *= 0.1  # the SVMs were too inexact to tell up from down
+                self._accuracy *= 0.1  # the SVMs were too inexact to show a descent
                 self._line.stand_at(before.weights)
                 here = self._svm(before.weights, before.point.w)
 
     def _descend(self, here: _Trial) -> _Trial:
-        """Along one direction, first to where kernels end, then by a line search."""
+        """Descend along one direction, first by dropping kernels and then by a line search."""
         there, longest, end = self._drop_kernels(here)
         return there if end is None else self._line_search(there, longest, end)
 
     def _svm(self, weights: FloatArray, w: FloatArray | None) -> _Trial:
-        """The SVM of the weights whose matrices the line holds."""
+        """Solve the SVM of the weights whose matrices the line holds."""
         answer = self._run.svm(iter(self._line.matrices), weights, w, self._accuracy)
         return _Trial(weights, self._problem.at(answer.w), answer.objective)
 
@@ -233,14 +235,14 @@ class _Descent:
         return self._line.slope([trial.point.w[rows] for rows in dual.machines])
 
     def _lower(self, trial: _Trial) -> _Trial:
-        """The same, remembered as the lowest so far."""
+        """Return the trial, and remember it if its value is the lowest so far."""
         self._lowest = trial
         return trial
 
     def _drop_kernels(self, here: _Trial) -> tuple[_Trial, float, _Trial | None]:
-        """Go to the largest step as long as that lowers the value, each time one kernel fewer.
+        """Take the largest step as long as the value falls; each step drops one kernel.
 
-        Gives the point where the line search begins, the longest step from there, and the trial
+        Return the point where the line search starts, the longest step from there, and the trial
         at its end.
         """
         line, rounding = self._line, _rounding(here)
@@ -252,8 +254,8 @@ class _Descent:
             first = falling[np.argmin(ratios)]
             longest = float(ratios.min())
             end = self._svm(line.weights_at(longest), here.point.w)
-            # Over a short step the values differ by less than the SVMs are accurate; a slope that
-            # still falls says the same.
+            # Over a short step the values differ by less than the accuracy of the SVMs. A slope
+            # that is still negative at the end shows the descent as well.
             if end.value >= here.value and self._slope(end) > 0:
                 return here, longest, end
             here = self._lower(end)
@@ -263,7 +265,7 @@ class _Descent:
             line.turn(_balanced(direction, int(np.argmax(here.weights)), rounding))
 
     def _line_search(self, here: _Trial, longest: float, end: _Trial) -> _Trial:
-        """The lowest of a few trials; slopes at both ends of the interval say where to try."""
+        """Return the lowest of a few trials, chosen by the slopes at both ends of the interval."""
         first = self._slope(here)
         low, high = 0.0, longest
         slope_low, slope_high = first, self._slope(end)
@@ -287,7 +289,7 @@ class _Descent:
 
 
 def _descent_direction(here: _Trial) -> FloatArray:
-    """The reduced gradient with respect to the largest weight."""
+    """Return the reduced gradient with respect to the largest weight."""
     gradient, weights = here.gradient, here.weights
     largest = int(np.argmax(weights))
     direction: FloatArray = gradient[largest] - gradient
@@ -296,12 +298,12 @@ def _descent_direction(here: _Trial) -> FloatArray:
 
 
 def _rounding(here: _Trial) -> float:
-    """What in a difference of derivatives is rounding."""
+    """Return the size of the rounding error in a difference of derivatives."""
     return 1e-14 * float(np.abs(here.gradient).max())
 
 
 def _balanced(direction: FloatArray, largest: int, rounding: float) -> FloatArray:
-    """A direction free of rounding, whose sum the largest weight makes zero."""
+    """Return a direction without rounding errors, whose sum is zero by its largest weight."""
     clean = np.where(np.abs(direction) > rounding, direction, 0.0)
     clean[largest] = 0.0
     clean[largest] = -clean.sum()

@@ -1,4 +1,4 @@
-"""The joint method on a working set, an exact SVM on all samples: the default for any size."""
+"""The working-set method: the joint method on some samples and an exact SVM on all of them."""
 
 from __future__ import annotations
 
@@ -28,45 +28,50 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class WorkingSetSettings:
-    """The numbers of :func:`working_set`, each with the reason for it.
+    """Sizes and thresholds of :func:`working_set`.
 
     Attributes
     ----------
     first_rows : int
-        Least size of the subsample and of the working set: fewer rows decide P poorly.
+        Smallest size of the subsample and of the working set. Fewer rows determine P poorly.
     rows_per_param : int
-        Least number of rows for each entry of the parameter that they have to decide.
+        Smallest number of rows for each entry of the parameter that the rows have to determine.
     rows_per_machine : int
-        Least number of rows for each machine, where there are several.
+        Smallest number of rows for each machine if there are several machines.
     usual_rows : int
-        Size that decides P well enough at first, however many samples are free.
+        Largest size of the first working sets, which determines P well enough at first, however
+        many samples are free.
     max_rows : int
-        Most samples that move together: one Newton step then takes about a second.
+        Largest number of samples that move together. A Newton step then takes about a second.
     poor : float
-        Part of the gap left after a round that calls for a larger set.
+        Fraction of the gap that may be left after a round. If more is left, the working set grows.
     sparse : float
-        Part of the samples up to which all support vectors seen so far move.
+        Largest fraction of the samples that may be support vectors seen so far if all of these
+        are to move.
     margin : float
-        Size of the working set in units of the number of free samples.
+        Size of the working set as a multiple of the number of free samples.
     first_tol : float
-        Gap asked of the subsample, whose sampling error is larger anyway.
+        Relative gap to which the problem of the subsample is solved. A smaller gap would be below
+        the sampling error.
     joint_accuracy : float
-        Least accuracy of a joint step; less would waste the exact SVM that follows.
+        Accuracy to which a joint step is solved at least. With less accuracy, the exact SVM that
+        follows would be wasted.
     face_accuracy : float
-        The same where the parameter moves within a face: there a round costs a pass over the
-        whole parameter, and a few more Newton steps cost less.
+        Accuracy to which a joint step is solved at least if the parameter moves within a face.
+        Such a round costs a pass over the whole parameter, which is more than a few Newton steps.
     max_newton : int
-        Most Newton steps of one round; more of them mean that rounding has taken over.
+        Largest number of Newton steps of one round. More steps indicate rounding.
     moved : float
-        Part of its box by which a held sample has to move to be held no more.
+        Fraction of its box by which an SVM has to move a held sample for it to move from then on.
     growth : float
-        Growth of the number of support vectors seen, beyond which the set grows by itself.
+        Growth factor of the number of support vectors seen so far from which on the smallest size
+        of the working set is not doubled, because the set grows with these support vectors.
     directions : int
-        Directions in which a large parameter moves at first.
+        Number of directions in which a large parameter moves at first.
     trim : float
-        Part of the tolerated gap that dropping directions of the parameter may cost.
+        Fraction of the tolerated gap that dropping directions of the parameter may cost.
     shrink : float
-        Factor of the step when the value has risen.
+        Factor by which the step is multiplied if the value has risen.
     """
 
     first_rows: int = 200
@@ -89,7 +94,7 @@ class WorkingSetSettings:
 
 
 DEFAULT_SETTINGS = WorkingSetSettings()
-_UNLIMITED = 2**62  # iterations
+_UNLIMITED = 2**62  # number of iterations that is never reached
 
 
 def working_set(
@@ -104,16 +109,17 @@ def working_set(
     callback: Callback | None = None,
     settings: WorkingSetSettings = DEFAULT_SETTINGS,
 ) -> SolverResult:
-    """Alternate an exact SVM on all samples with the joint method on those that matter.
+    """Alternate an exact SVM on all samples with the joint method on a working set.
 
-    At the optimum most samples sit at a bound of the dual and only say so; P is decided by the
-    few that do not. Each round (1) solves the SVM for the current P on all samples, warm, which
-    tells who is free; (2) solves the saddle point over P and the free and nearly free samples
-    together by the interior point method of :func:`joint`, the others held at their bounds.
-    The first P comes from that method on a small sample, stratified by machine and class, whose C
-    is raised to keep the weight of the loss. Samples that an SVM has moved although the round
-    held them move from then on; so do, as long as they are few, all support vectors seen so far.
-    Typically two to four SVM solves to a gap of 1e-6.
+    At the optimum most samples are at a bound of the dual, and the few free samples determine P.
+    Each round has two steps. (1) The SVM for the current P is solved on all samples, starting from
+    the last dual vector. This shows which samples are free. (2) The saddle point over P and the
+    free and nearly free samples is solved by the interior point method of :func:`joint`, while the
+    other samples are held at their bounds. The first P comes from that method on a small sample,
+    stratified by machine and class, whose C is raised to keep the weight of the loss. Samples that
+    an SVM has moved although the round held them belong to all later working sets. So do all
+    support vectors seen so far, as long as they are few. The method typically needs two to four
+    SVM solves to a gap of 1e-6.
 
     Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - ½ support(D(w))``. Stops
     when the certified relative gap between the two, computed by `problem`, is at most `tol`.
@@ -121,46 +127,48 @@ def working_set(
     Parameters
     ----------
     problem : SaddlePoint
-        Kernel set and SVM.
+        Problem to solve: a bound kernel set and the dual problem of its machines.
     tol : float
-        Relative gap.
+        Certified relative gap at which to stop.
     max_iter : int
-        Limit on records of the history: a round writes two, after the SVM and after the joint
-        step.
+        Largest number of records of the history. A round writes two records, one after the SVM
+        and one after the joint step.
     time_limit : float, optional
-        Seconds; the best certified pair is returned when they are over.
+        Largest number of seconds. When it is reached, the best certified pair is returned.
     parameter0 : Point, optional
-        Feasible parameter to start from instead of that of a subsample. For one positive matrix
-        also a factor U of P = U Uᵀ with fewer columns than rows.
+        Feasible parameter to start from. The default is to learn one on a subsample. If the
+        parameter is one matrix P, a factor U of P = U Uᵀ with fewer columns than rows is accepted.
     w0 : ndarray of shape (m,), optional
         Dual vector to start from.
     n_jobs : int, optional
-        Number of threads.
-    callback : callable, optional
-        Called with each :class:`IterationRecord`.
+        Number of threads. None uses all cores that the process may use.
+    callback : callable or Monitor, optional
+        Called with each :class:`IterationRecord`, or a monitor that follows the run.
     settings : WorkingSetSettings
         Sizes and thresholds of the rounds.
 
     Returns
     -------
     SolverResult
+        Best certified pair of a parameter and a dual vector.
 
     Notes
     -----
-    Cost per round: one kernel matrix and one warm SVM on m samples, two certificates of
-    O(m · support · n_P), and some fifteen Cholesky factorisations of the side of the working
-    set. That is 1.2 times the number of free samples, at least 200 (or 4 n_P) and at first at most
-    800: P has few degrees of freedom, and a random part of the free samples decides it well
-    enough until the gap is small. Holds the rows of one kernel matrix that the SVM visits, as many
-    as memory allows (all of it up to 2,000 rows, and for kernel sets without single rows). When a
-    round raises the value, the step is shortened; then, and when a round leaves more than a
-    fifth of the gap, the working set is doubled, up to 6,000 samples or all of them, where the
-    round is the joint method itself.
+    A round costs one kernel matrix and one warm SVM on m samples, two certificates of
+    O(m · support · n_P), and about fifteen Cholesky factorisations of the side of the working set.
+    The size of the working set is 1.2 times the number of free samples, at least 200 (or 4 n_P)
+    and at first at most 800, because P has few degrees of freedom and a random part of the free
+    samples determines it well enough until the gap is small. The method holds the rows of one
+    kernel matrix that the SVM visits, as many as memory allows, or the whole matrix up to 2,000
+    rows and for kernel sets without single rows. If a round raises the value, the step is
+    shortened. In this case, and if a round leaves more than a fifth of the gap, the working set is
+    doubled, up to 6,000 samples or all samples. With all samples, a round is the joint method.
 
-    A large parameter moves only within a face of its cone that is likely to hold the optimum.
+    A large parameter moves only within a face of its cone that is likely to contain the optimum.
     Beyond n_P = 64 a matrix moves within the span of its own leading eigenvectors, those of D(w),
-    and the top ones of earlier rounds: 32 directions at first, doubled like the working set. Of
-    more than 32 weights those move that are not zero or whose kernels have the largest wᵀK_i w.
+    and the top ones of earlier rounds. The span has 32 directions at first and is doubled like the
+    working set. Of more than 32 weights, those move that are not zero or whose kernels have the
+    largest wᵀK_i w.
     """
     start = None if parameter0 is None else problem.cone.checked(parameter0)
     run = Run(
@@ -189,7 +197,7 @@ class _WorkingSet:
             settings.rows_per_param * self._cone.effective_degree,
             settings.rows_per_machine * len(self._dual.starts),
         )
-        # A given P is mostly near the optimum, and few rows tell where to go from there.
+        # A given P is usually near the optimum, so that few rows are enough to improve it.
         self._most_rows = max(settings.usual_rows if P0 is None else 0, self._least_rows)
         self._P = P0
         self._w = w0
@@ -207,7 +215,7 @@ class _WorkingSet:
         return self._P
 
     def _first_parameter(self) -> Point:
-        """The parameter of a subsample; a large one is found on ever larger subsamples."""
+        """Return the parameter of a subsample; a large one comes from growing subsamples."""
         samples = self._nested_samples()
         if not samples or not self._dual.kappa_rises():
             return self._cone.centre
@@ -219,7 +227,7 @@ class _WorkingSet:
         return P
 
     def _nested_samples(self) -> list[SaddlePoint]:
-        """Subsamples, each of the one before it and each with the loss of the whole."""
+        """Return nested subsamples, each with the weight of the loss of the whole problem."""
         samples: list[SaddlePoint] = []
         kernels, dual = self._problem.kernels, self._dual
         while count := self._cone.subsample_size(dual.size, self._least_rows):
@@ -229,7 +237,7 @@ class _WorkingSet:
         return samples
 
     def _joint_parameter(self, sample: SaddlePoint) -> Point:
-        """The parameter of a subsample, uncertified: the whole problem says what it is worth."""
+        """Return the parameter of a subsample, which the whole problem certifies later."""
         self._run.phase(f"first kernel from {sample.dual.size} rows")
         settings, cone = self._settings, sample.cone
         whole = WholeProblem(sample)
@@ -241,10 +249,10 @@ class _WorkingSet:
         return cone.trimmed(P, point.gradient, cost)
 
     def _parameter_in_rounds(self, sample: SaddlePoint, P: Point | None) -> Point:
-        """The same for a parameter too large to move in all directions at once.
+        """Return a parameter that is too large to move in all directions at once.
 
-        Of the sample's answers the last one is taken and not the best: two parameters may have
-        nearly the same value, and the last one lies in the better face.
+        Of the parameters found for the sample, the last one is taken and not the best one: two
+        parameters may have nearly the same value, and the last one lies in the better face.
         """
         self._run.phase(f"first kernel from {sample.dual.size} rows")
         run = Run(
@@ -259,24 +267,24 @@ class _WorkingSet:
         rounds = _WorkingSet(run, sample.cone.centre if P is None else P, None, self._settings)
         answer = run_to_end(run, rounds.iterate)
         if answer.status is SolverStatus.INTERRUPTED:
-            raise StopRun(answer.status)  # the sample's answer is none for the whole
+            raise StopRun(answer.status)  # the sample proves nothing for all rows
         self._run.count_newton(answer.history[-1].n_newton)
         return rounds.parameter
 
     def solve(self, run: Run) -> SolverStatus:
-        """Rounds until the run is over; then a dual vector with exact zeros, as an SVM has."""
+        """Run rounds until the run is over, then make the zeros of the dual vector exact."""
         if self._P is None:
             self._P = self._first_parameter()
         try:
             return self.iterate(run)
         except StopRun as stop:
             if stop.status in (SolverStatus.OPTIMAL, SolverStatus.VALIDATION):
-                with suppress(StopRun):  # out of time for zeros: the pair is optimal without them
+                with suppress(StopRun):  # without time for this, the pair is still optimal
                     self._sparsify()
             return stop.status
 
     def _sparsify(self) -> None:
-        """Exchange a best pair that comes from the interior for one with exact zeros."""
+        """Replace a best pair from the interior by a pair with exact zeros."""
         run, (P, w) = self._run, self._run.best
         assert self._w is not None
         if np.array_equal(w, self._w) or run.replace(P, self._w, prove=False):
@@ -284,7 +292,7 @@ class _WorkingSet:
         run.replace(P, run.svm_at(P, self._w, self._svm_tol()).w, prove=False)
 
     def iterate(self, run: Run) -> SolverStatus:
-        """Rounds until the run is over."""
+        """Run rounds until the run is over."""
         svm = self._solve_svm(1.0)
         while True:
             gap, before, start = run.gap, svm.objective, self._P
@@ -301,7 +309,7 @@ class _WorkingSet:
                 self._enlarge()
 
     def _enlarge(self) -> None:
-        """Give the next round more directions, and more rows unless it has more to see anyway."""
+        """Give the next round more directions, and more rows unless its rows grow anyway."""
         self._directions *= 2
         self._most_rows *= 2
         seen, before = int(np.count_nonzero(self._seen | (self._w != 0.0))), self._n_seen
@@ -311,14 +319,14 @@ class _WorkingSet:
             self._least_rows *= 2
 
     def _svm_tol(self) -> float:
-        """A small part of the gap we stand at: the SVM must not decide the outer gap."""
+        """Return a small part of the current gap, so that the SVM does not limit the outer gap."""
         return max(0.1 * self._run.tol, min(1e-3, 0.02 * self._run.gap))
 
     def _solve_svm(self, step: float) -> SvmAnswer:
         solution = self._run.svm_at(self._P, self._w, self._svm_tol())
         self._w = solution.w
-        # A far outlier changes sides between two P without ever coming near the margin, and takes
-        # the others with it. Who has moved although it was held is not held again.
+        # A far outlier can change sides between two P without ever coming near the margin, and
+        # then moves other samples too. A sample that moved while held is therefore not held again.
         box = np.maximum(self._dual.upper, -self._dual.lower)
         far = np.abs(solution.w - self._held) > self._settings.moved * box
         self._restless |= self._is_held & far
@@ -326,7 +334,7 @@ class _WorkingSet:
         return solution
 
     def _joint_step(self, svm: SvmAnswer) -> Point:
-        """The saddle point over P and the working set; moves P and w there."""
+        """Move P and w to the saddle point over P and the working set."""
         rows, face = self._choose_rows(svm), self._choose_face()
         self._held, self._is_held = svm.w.copy(), np.ones(self._dual.size, dtype=np.bool_)
         self._is_held[rows] = False
@@ -335,8 +343,8 @@ class _WorkingSet:
         state = self._solve_restricted(restricted, face, svm.w[rows])
         halves, cone = restricted.halves, self._cone
         P = cone.normalised(cone.expand(face, state.M))
-        # Values on their way to a border are put there for whoever goes on from here. The
-        # interior ones prove a little more, so they are what is certified.
+        # Later steps start from values that are set to the bounds they tend to. The interior
+        # values prove a slightly better bound, so they are the ones that are certified.
         settled = halves.settled(state.alpha, state.zl, state.zu)
         interior = self._problem.at(self._moved(svm.w, rows, halves.join(state.alpha)))
         cost = self._settings.trim * self._run.tol * self._run.value
@@ -349,7 +357,7 @@ class _WorkingSet:
     def _solve_restricted(
         self, restricted: RestrictedProblem, face: Face, w: FloatArray
     ) -> CentralPathState:
-        """The saddle point on the working set, from the current P and w."""
+        """Solve the saddle point on the working set, starting from the current P and w."""
         settings = self._settings
         least = settings.joint_accuracy if face is None else settings.face_accuracy
         tol = max(0.1 * self._run.tol, min(least, 0.03 * self._run.gap))
@@ -364,7 +372,7 @@ class _WorkingSet:
         return self._dual.feasible(moved)
 
     def _choose_face(self) -> Face:
-        """The face of the cone in which P moves next."""
+        """Return the face of the cone in which P moves next."""
         point = self._point
         found = self._cone.leading_face(
             self._P, point.gradient, point.spectrum, self._directions, self._face_memory
@@ -373,7 +381,7 @@ class _WorkingSet:
         return found.face
 
     def _minimise(self, method: InteriorPoint, tol: float) -> CentralPathState:
-        """The best iterate of the interior point method."""
+        """Return the best iterate of the interior point method."""
         best, state = method.merit, method.state
         for _ in range(self._settings.max_newton):
             if method.advance() == 0.0:
@@ -388,7 +396,7 @@ class _WorkingSet:
         return state
 
     def _choose_rows(self, svm: SvmAnswer) -> Rows:
-        """Free samples and those nearest to becoming free; a random part of them if too many."""
+        """Return the free and nearly free samples, or a random part of them if there are many."""
         dual, w, settings = self._dual, svm.w, self._settings
         residual = svm.residual
         distance = np.full(dual.size, np.inf)
@@ -400,8 +408,8 @@ class _WorkingSet:
         self._seen |= w != 0.0
         seen, most = np.count_nonzero(self._seen), self._most_rows
         if seen <= settings.sparse * dual.size:
-            # Nearly separable: who matters changes with P. Without the support vectors of
-            # earlier rounds each round would undo the one before.
+            # On nearly separable data the samples that matter change with P. Without the support
+            # vectors of earlier rounds, each round would undo the one before.
             distance = np.where(self._seen, -1.0 / (1.0 + distance), distance)
             count = max(count, int(settings.margin * seen))
             most = max(most, settings.usual_rows)
@@ -414,7 +422,7 @@ class _WorkingSet:
 
 
 def _movable(dual: DualProblem, rows: Rows, w: FloatArray) -> Rows:
-    """`rows` without those of machines whose zero sum cannot be kept: no giver, or no taker."""
+    """Return `rows` without the machines whose samples cannot move while their sum stays zero."""
     if len(dual.starts) == 1:
         return rows
     count, machine = len(dual.starts), dual.machine_of[rows]
@@ -426,10 +434,10 @@ def _movable(dual: DualProblem, rows: Rows, w: FloatArray) -> Rows:
 def sample_strata(
     dual: DualProblem, count: int, rng: np.random.Generator
 ) -> tuple[Rows, FloatArray]:
-    """About `count` random samples, ascending, and how many each of them stands for.
+    """Return about `count` random samples, ascending, and how many samples each represents.
 
-    Every machine and every class has its share, and at least two samples: without one of its
-    classes a machine could not move at all.
+    Every machine and every class is represented in proportion to its size, by at least two
+    samples, because the dual vector of a machine without one of its classes could not move.
     """
     kind = 4 * dual.machine_of + 2 * (dual.upper > 0) + (dual.lower < 0)
     _, stratum, sizes = np.unique(kind, return_inverse=True, return_counts=True)

@@ -1,9 +1,9 @@
-"""An interior point method for the dual on a given kernel matrix: slow, and never stuck.
+"""An interior point method for the dual with a given kernel matrix, slow but robust.
 
-Where C is large and K has fewer large eigenvalues than there are support vectors, the dual is
-nearly a linear program: pair steps creep, and Newton steps on the free samples run into a bound at
-once. Some twenty Cholesky factorisations solve it whatever the data. It is the iteration that
-learns kernels, with a parameter that has no entries.
+If C is large and K has fewer large eigenvalues than there are support vectors, the dual is nearly
+a linear program: pair steps make little progress, and Newton steps on the free samples reach a
+bound at once. The interior point method needs about twenty Cholesky factorisations, whatever the
+data. It is the same iteration that learns kernels, with a parameter that has no entries.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tessella.svm._problem import DualProblem
 
 FloatArray = NDArray[np.float64]
 
-STEPS = 20  # Cholesky factorisations of a typical run, to know its price
+STEPS = 20  # Cholesky factorisations of a typical run, for the estimate of its cost
 _MAX_STEPS = 80
-_TO_BOUNDARY = 0.99  # of the way: without a parameter there is no other cone to run into
-_DIVERGED = 1e3  # growth of the merit over its best that tells rounding has taken over
+_TO_BOUNDARY = 0.99  # fraction of the way to the boundary; there is no cone of a parameter
+_DIVERGED = 1e3  # growth of the merit over its best value that indicates rounding
 
 
 def interior_point(
@@ -38,7 +38,7 @@ def interior_point(
     tol: float,
     deadline: float | None = None,
 ) -> tuple[FloatArray | None, int]:
-    """A dual vector whose complementarity is about `tol` of the value, or None if rounding forbids.
+    """Return a nearly optimal dual vector, or None if rounding prevents it.
 
     Parameters
     ----------
@@ -47,22 +47,23 @@ def interior_point(
     dual : DualProblem
         The dual problem of one machine.
     w : ndarray of shape (m,)
-        Dual vector to start from; its size tells the scale of the solution.
+        Dual vector to start from. Its size determines the scale of the first iterate.
     tol : float
         Complementarity at which to stop, relative to the value.
     deadline : float, optional
-        Time at which to stop, by ``time.monotonic``.
+        Time at which to stop, on the clock of ``time.monotonic``.
 
     Returns
     -------
     w : ndarray of shape (m,) or None
-        Dual vector; halves that tend to a bound are put there. Its sum is not balanced yet.
+        Dual vector in which the halves that tend to a bound are set to that bound. Its sum is not
+        exactly zero. None if rounding prevents the accuracy.
     n_steps : int
-        Newton steps taken, each with a Cholesky factorisation.
+        Number of Newton steps, each with a Cholesky factorisation.
 
     Notes
     -----
-    Costs some twenty times m³/3 flops, and holds one more matrix of the size of K.
+    The method costs about twenty times m³/3 flops and holds one more matrix of the size of K.
     """
     problem = _GivenKernel(K, dual)
     method = InteriorPoint(problem, *_start(problem, w), to_boundary=_TO_BOUNDARY)
@@ -80,7 +81,7 @@ def interior_point(
 
 
 class _GivenKernel(CentralPathProblem):
-    """One machine with a kernel matrix that nothing changes."""
+    """One machine with a kernel matrix that does not change."""
 
     def __init__(self, K: FloatArray, dual: DualProblem) -> None:
         self.K = K
@@ -96,11 +97,11 @@ class _GivenKernel(CentralPathProblem):
 
 
 def _start(problem: _GivenKernel, w: FloatArray) -> tuple[CentralPathState, float]:
-    """An iterate near w, and the scale of the scores."""
+    """Return an iterate near w, and the scale of the scores."""
     halves = problem.halves
     given = np.maximum(halves.sign * w[halves.sample], 0.0)
-    # Well inside, measured by what w has come to: products of variables and multipliers that
-    # start too small for the residuals cannot grow any more.
+    # The start is well inside the bounds, relative to the size of w. Products of variables and
+    # multipliers that are too small for the residuals at the start could not grow later.
     size = float(np.abs(w).max()) or float(halves.upper.max())
     inside = np.minimum(0.2 * size, 0.3 * halves.upper)
     alpha = np.clip(given, inside, halves.upper - inside)

@@ -1,7 +1,7 @@
-"""The one interior point iteration: dual vector and kernel parameter in one Newton step.
+"""The interior point iteration for the dual vector and the parameter of the kernel together.
 
-Unknowns are nonnegative halves α of the dual vector (w = Σ sign·α; one half per sample in
-classification, two in regression) and a parameter M of a cone, whose trace is one. With
+The unknowns are nonnegative halves α of the dual vector (w = Σ sign·α; one half per sample in
+classification, two in regression) and a parameter M of a cone, whose trace is one. With the
 multipliers ν, ξ of the two equations, zl, zu of the bounds 0 ≤ α ≤ u and S of the cone, the
 optimality conditions are
 
@@ -9,9 +9,9 @@ optimality conditions are
     ξ·unit - ½ D(w) - S = 0                             trace M = 1
     α zl = μ,   (u - α) zu = μ,   M ∘ S = μ e           with μ → 0
 
-with one sum and one ν for each machine, where there are several. The cone may be positive
-semidefinite matrices, nonnegative weights, a product of those, or empty: then the kernel is given
-and the iteration solves a support vector machine.
+with one sum and one ν for each machine if there are several. The cone may consist of positive
+semidefinite matrices, of nonnegative weights, or of products of those. It may also be empty: then
+the kernel is given, and the iteration solves a support vector machine.
 
 Newton's method is written in the variables of Nesterov and Todd, in which M and S are the same
 diagonal Λ at the current iterate (:class:`tessella.cones.Scaling`). There the linearised
@@ -19,8 +19,9 @@ complementarity is diagonal, dX + dZ = μ Λ⁻¹ - Λ, so everything but w can 
 
     (K + J Jᵀ + T) dw = rhs,    T⁻¹ = Σ over the halves of α (u - α) / (...)
 
-where row k of J says how the score of sample k answers to X. One Cholesky factorisation of the
-side of w per step, Mehrotra's predictor and corrector, up to two rounds of iterative refinement.
+where row k of J is the derivative of the score of sample k with respect to X. A step consists of
+one Cholesky factorisation of the side of w, Mehrotra's predictor and corrector, and up to two
+rounds of iterative refinement.
 """
 
 from __future__ import annotations
@@ -38,25 +39,25 @@ from tessella.svm._problem import DualProblem
 
 FloatArray = NDArray[np.float64]
 
-_LEAST_STEP = 1e-8  # a shorter step is rounding
-# Rounds of iterative refinement by merit: rounding matters once little else is left.
+_LEAST_STEP = 1e-8  # a shorter step only changes rounding errors
+# Number of refinement rounds by merit, because rounding matters when the residuals are small.
 _REFINEMENTS = ((1e-3, 0), (1e-6, 1), (0.0, 2))
 
 
 @dataclass(frozen=True)
 class Linearisation:
-    """A problem around (w, M).
+    """The linearisation of a problem at (w, M), with f samples that move.
 
     Attributes
     ----------
     K : ndarray of shape (f, f)
         Kernel matrix of the samples that move, for the current M.
     sensitivities : Sensitivities
-        How their scores answer to M.
+        Derivatives with respect to M of the scores of the samples that move.
     scores : ndarray of shape (f,)
-        Their scores.
+        Scores of the samples that move.
     half_gradient : Point
-        ½ D(w), of all samples.
+        The point ½ D(w), to which all samples contribute.
     """
 
     K: FloatArray
@@ -66,7 +67,7 @@ class Linearisation:
 
 
 class CentralPathProblem(ABC):
-    """What the iteration needs to know of the problem it solves.
+    """Base class of the problems that the interior point iteration solves.
 
     Attributes
     ----------
@@ -75,9 +76,9 @@ class CentralPathProblem(ABC):
     dual : DualProblem
         The dual problem of the samples that move.
     sum_w : ndarray of shape (n_machines,)
-        What the dual vector of each machine has to sum to.
+        Required sum of the dual vector of each machine.
     cone : Cone
-        Where the parameter lives.
+        Cone that contains the parameter.
     """
 
     halves: Halves
@@ -87,12 +88,12 @@ class CentralPathProblem(ABC):
 
     @abstractmethod
     def linearise(self, w: FloatArray, M: Point, L: Point) -> Linearisation:
-        """Kernel matrix, sensitivities, scores and ½D(w) at a dual vector and M = L Lᵀ."""
+        """Return kernel matrix, sensitivities, scores and ½D(w) at a dual vector and M = L Lᵀ."""
 
 
 @dataclass(frozen=True)
 class CentralPathState:
-    """An iterate: primal variables and all multipliers."""
+    """An iterate, which consists of the primal variables and all multipliers."""
 
     alpha: FloatArray
     M: Point
@@ -105,7 +106,7 @@ class CentralPathState:
 
 @dataclass(frozen=True)
 class _Step:
-    """A change of the iterate; X and Z are those of M and S in scaled variables."""
+    """A change of the iterate; X and Z are the changes of M and S in scaled variables."""
 
     alpha: FloatArray
     w: FloatArray
@@ -118,18 +119,18 @@ class _Step:
 
 
 class InteriorPoint:
-    """The iteration; call :meth:`advance` until :attr:`merit` is small enough.
+    """The interior point iteration; call :meth:`advance` until :attr:`merit` is small enough.
 
     Parameters
     ----------
     problem : CentralPathProblem
-        What to solve.
+        Problem to solve.
     state : CentralPathState
-        Where to start: strictly inside all bounds and cones.
+        First iterate, strictly inside all bounds and cones.
     scale : float
-        Size of the scores, in whose units residuals are measured.
+        Size of the scores, which is the unit of the residuals.
     to_boundary : float
-        Largest part of the way to the boundary that a step goes.
+        Largest fraction of the way to the boundary that a step covers.
 
     Attributes
     ----------
@@ -188,11 +189,11 @@ class InteriorPoint:
         return float(s.alpha @ s.zl + above @ s.zu) + inner(s.M, s.S)
 
     def advance(self) -> float:
-        """One predictor-corrector step; returns its length, 0 when rounding forbids one."""
+        """Take a predictor-corrector step; return its length, 0 if rounding prevents a step."""
         state = self.state
         inside = min(state.alpha.min(), (self.problem.halves.upper - state.alpha).min()) > 0.0
         if not (inside and np.isfinite(self.merit)):
-            return 0.0  # rounding has put a half on its bound
+            return 0.0  # rounding has moved a half to its bound
         try:
             system = _NewtonSystem(self)
             affine = system.predictor()
@@ -212,7 +213,8 @@ class InteriorPoint:
 
     def _after(self, system: _NewtonSystem, step: _Step, length: float) -> CentralPathState:
         state = self.state
-        # S could be had from its scaled change too; this way its equation holds to rounding.
+        # S is computed from its equation, and not from its scaled change, so that the equation
+        # holds up to rounding.
         pull = self.here.sensitivities.adjoint(step.w)
         dS = self.cone_residual - pull + step.xi * self.unit
         return CentralPathState(
@@ -231,7 +233,7 @@ class _Factor(ABC):
 
     @abstractmethod
     def solve(self, rhs: FloatArray) -> FloatArray:
-        """The solution for a vector, or for the columns of a matrix."""
+        """Return the solution for a vector, or for the columns of a matrix."""
 
 
 class _WholeFactor(_Factor):
@@ -250,8 +252,8 @@ class _WholeFactor(_Factor):
 class _MachineFactors(_Factor):
     """A Cholesky factorisation for each machine, and J as a border that couples them.
 
-    K is block diagonal, so where J has few columns this is cheaper than the whole by the square of
-    the number of machines.
+    K is block diagonal, so if J has few columns this is cheaper than one factorisation of the whole
+    matrix by the square of the number of machines.
     """
 
     def __init__(
@@ -280,9 +282,10 @@ class _MachineFactors(_Factor):
 
 
 def _cholesky(matrix: FloatArray, diagonal: FloatArray) -> FloatArray:
-    """The factor of a symmetric matrix plus a diagonal, in the memory of the matrix."""
+    """Return the Cholesky factor of a symmetric matrix plus a diagonal, in place."""
     matrix.flat[:: len(matrix) + 1] += diagonal
-    # Symmetric, so its transpose is the column-major matrix that LAPACK works on in place.
+    # The matrix is symmetric, so its transpose is the column-major matrix that LAPACK needs to
+    # work in place.
     factor, failed = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
     if failed:
         raise np.linalg.LinAlgError("the Newton equations are singular")
@@ -296,9 +299,9 @@ class _NewtonSystem:
     Attributes
     ----------
     order : int
-        Number of complementarity products, the barrier's parameter.
+        Number of complementarity products, which is the parameter of the barrier.
     scaling : Scaling
-        Of the parameter.
+        Nesterov-Todd scaling of the parameter and its slack.
     """
 
     def __init__(self, method: InteriorPoint) -> None:
@@ -319,7 +322,7 @@ class _NewtonSystem:
 
     def _factorise(self) -> None:
         softness = self._halves.total(1.0 / self._theta)
-        # A sample without halves (weight zero) cannot move: an immense T says so.
+        # A sample without halves (weight zero) cannot move, which a very large T ensures.
         fixed = 1e12 * float(np.abs(np.diag(self._K)).max() + 1.0 / softness.max())
         self._T = 1.0 / np.maximum(softness, 1.0 / fixed)
         columns = self._J.columns() if len(self._dual.starts) > 1 else None
@@ -329,7 +332,7 @@ class _NewtonSystem:
             self._factor = _WholeFactor(self._K, self._T, self._J)
 
     def _border(self) -> None:
-        """The equations for the changes of ν and ξ, once those of w are eliminated."""
+        """Set up the equations for the changes of ν and ξ after the elimination of w."""
         machines = np.arange(len(self._dual.starts))
         rows = np.equal.outer(machines, self._dual.machine_of).astype(np.float64)
         if self._method.problem.cone.degree:
@@ -342,7 +345,7 @@ class _NewtonSystem:
         self._small = small
 
     def _solve(self, rhs: FloatArray) -> FloatArray:
-        """For a vector, or for the columns of a matrix."""
+        """Solve the eliminated equations for a vector, or for the columns of a matrix."""
         solution = self._factor.solve(rhs)
         for _ in range(self._refinements):
             product = np.apply_along_axis(self._times, 0, solution)
@@ -350,19 +353,19 @@ class _NewtonSystem:
         return solution
 
     def _times(self, v: FloatArray) -> FloatArray:
-        """The matrix of the Newton equations times a vector."""
+        """Return the matrix of the Newton equations times a vector."""
         result: FloatArray = self._K @ v + self._J.apply(self._J.adjoint(v)) + self._T * v
         return result
 
     def predictor(self) -> _Step:
-        """The step towards complementarity zero."""
+        """Return the step towards complementarity zero."""
         state = self._method.state
         return self._step(
             -state.alpha * state.zl, -self._above * state.zu, self.scaling.towards(0.0)
         )
 
     def corrector(self, affine: _Step, mu: float) -> _Step:
-        """The step towards complementarity `mu`, with the predictor's second-order error."""
+        """Return the step towards `mu`, corrected by the second-order error of the predictor."""
         state = self._method.state
         return self._step(
             mu - state.alpha * state.zl - affine.alpha * affine.zl,
@@ -371,11 +374,11 @@ class _NewtonSystem:
         )
 
     def _step(self, rl: FloatArray, ru: FloatArray, rX: Point) -> _Step:
-        """The step for given right-hand sides of the complementarity equations."""
+        """Return the step for given right-hand sides of the complementarity equations."""
         method, halves, theta = self._method, self._halves, self._theta
         state, count = method.state, len(self._dual.starts)
         rho = -method.alpha_residual + rl / state.alpha - ru / self._above
-        # dX = rX - residual + Jᵀdw - dξ unit, in scaled variables
+        # In scaled variables, dX = rX - residual + Jᵀdw - dξ unit.
         pushed = rX - self._cone_residual
         rhs = self._T * halves.total(halves.sign * rho / theta) - self._J.apply(pushed)
         a = self._solve(rhs)
@@ -402,7 +405,7 @@ class _NewtonSystem:
         )
 
     def reach(self, step: _Step) -> float:
-        """Largest multiple of a step that stays feasible."""
+        """Return the largest multiple of a step that stays feasible."""
         state = self._method.state
         reach = min(self.scaling.room(step.X), self.scaling.room(step.Z))
         for value, change in (
@@ -417,7 +420,7 @@ class _NewtonSystem:
         return reach
 
     def complementarity_after(self, step: _Step, length: float) -> float:
-        """What the complementarity becomes after a step."""
+        """Return the complementarity after a step of the given length."""
         state = self._method.state
         alpha = state.alpha + length * step.alpha
         above = self._halves.upper - alpha
