@@ -319,8 +319,15 @@ class _WorkingSet:
             self._least_rows *= 2
 
     def _svm_tol(self) -> float:
-        """Return a small part of the current gap, so that the SVM does not limit the outer gap."""
-        return max(0.1 * self._run.tol, min(1e-3, 0.02 * self._run.gap))
+        """Return a small part of the current gap, so that the SVM does not decide the outer gap.
+
+        Where the parameter moves within faces, a round costs so much more than an exact SVM that
+        all of them are solved to the end.
+        """
+        exact = 0.1 * self._run.tol
+        if not self._cone.moves_whole:
+            return exact
+        return max(exact, min(1e-3, 0.02 * self._run.gap))
 
     def _solve_svm(self, step: float) -> SvmAnswer:
         solution = self._run.svm_at(self._P, self._w, self._svm_tol())
