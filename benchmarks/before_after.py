@@ -46,6 +46,7 @@ def main() -> None:
             record = _compare(label, data, estimator, params, (before, after), arguments.repeats)
             records.append(record)
             say(f"{label}: {text(record['ratio'])} times the time before, {record['verdict']}")
+    del arguments.before  # a path of this machine is no setting of the comparison
     headers = list(COLUMNS)
     rows = [[record[key] for key in COLUMNS.values()] for record in records]
     write_report(arguments, "before-after", records, headers, rows)
