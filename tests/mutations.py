@@ -471,8 +471,8 @@ MUTATIONS = (
     Mutation(
         "Run.replace (bound of the new pair)",
         "solvers/_run.py",
-        "            return False\n        self.raise_bound(point)\n",
-        "            return False\n",
+        "        if prove:\n            self.raise_bound(point)\n",
+        "",
         (JOINT,),
     ),
     Mutation(
