@@ -283,11 +283,11 @@ MUTATIONS = (
         (CONFORMANCE,),
     ),
     Mutation(
-        "BoundDictionary.stack (symmetry)",
-        "kernels/_bound_dictionary.py",
-        "np.add(tile, tile.T, out=own)",
-        "np.add(tile, tile, out=own)",
-        (CONFORMANCE,),
+        "_Shared._distances",
+        "kernels/_functions.py",
+        "squares -= 2.0 * self.products",
+        "squares -= self.products",
+        ("multiple_kernels/test_dictionary.py",),
     ),
     Mutation(
         "BoundDictionary._kept (weights of the matrix)",
@@ -471,8 +471,8 @@ MUTATIONS = (
     Mutation(
         "Run.replace (bound of the new pair)",
         "solvers/_run.py",
-        "        if prove:\n            self.raise_bound(point)\n",
-        "",
+        "            return False\n        self.raise_bound(point)\n",
+        "            return False\n",
         (JOINT,),
     ),
     Mutation(

@@ -295,7 +295,7 @@ class Run:
         if late and self.has_answer:
             raise StopRun(SolverStatus.TIME_LIMIT)
 
-    def replace(self, P: Point, w: FloatArray, *, prove: bool = True) -> bool:
+    def replace(self, P: Point, w: FloatArray) -> bool:
         """Replace the best pair by a sparser one if its certificate is nearly as good.
 
         The value may grow by a tenth of the tolerance, in exchange for a sparse w.
@@ -306,8 +306,6 @@ class Run:
             Feasible parameter.
         w : ndarray of shape (m,)
             Dual vector.
-        prove : bool, default=True
-            Whether the lower bound of the pair counts. Computing it costs a gradient.
 
         Returns
         -------
@@ -319,11 +317,11 @@ class Run:
         upper, intercept = point.upper(P)
         if upper > before + 0.1 * self.tol * abs(before):
             return False
-        bound = max(self._bound, point.lower) if prove else self._bound
+        # Only now, because the lower bound of a dictionary is a pass over all of its kernels.
+        bound = max(self._bound, point.lower)
         if relative_gap(upper, bound) > self.tol >= self.gap:
             return False
-        if prove:
-            self.raise_bound(point)
+        self.raise_bound(point)
         self._best = (P.copy(), point.w.copy(), Certificate(upper, bound, intercept))
         return True
 

@@ -287,9 +287,9 @@ class _WorkingSet:
         """Replace a best pair from the interior by a pair with exact zeros."""
         run, (P, w) = self._run, self._run.best
         assert self._w is not None
-        if np.array_equal(w, self._w) or run.replace(P, self._w, prove=False):
+        if np.array_equal(w, self._w) or run.replace(P, self._w):
             return
-        run.replace(P, run.svm_at(P, self._w, self._svm_tol()).w, prove=False)
+        run.replace(P, run.svm_at(P, self._w, self._svm_tol()).w)
 
     def iterate(self, run: Run) -> SolverStatus:
         """Run rounds until the run is over."""
