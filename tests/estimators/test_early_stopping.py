@@ -1,5 +1,7 @@
 """Early stopping: what is held out, when a fit stops, and which model it keeps."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
