@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tessella.estimators._layouts import merged_to_stacked, stacked_to_merged
+from tessella.estimators._layouts import stacked_to_merged
 from tessella.kernels import BoundKernelSet, KernelSet, StackedKernels
 from tessella.svm import DualProblem
 
@@ -83,10 +83,6 @@ class Machines:
     def spread(self, w: FloatArray) -> FloatArray:
         """Coefficients of each machine on all merged rows, of shape (n_machines, n_rows)."""
         return stacked_to_merged(self.rows, self.n_rows, w)
-
-    def collect(self, merged: FloatArray) -> FloatArray:
-        """The inverse of :meth:`spread`."""
-        return merged_to_stacked(self.rows, merged)
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:

@@ -41,9 +41,9 @@ class Moments(ABC):
     def gradient(self) -> Point:
         """The point D(w) of the shape of the parameter, with ``<D(w), P> = w @ K(P) @ w``."""
 
+    @abstractmethod
     def face_gradient(self, face: Face) -> Point:
         """Return D(w) in coordinates of a face of the cone, or the whole of D(w) for None."""
-        raise NotImplementedError
 
     @abstractmethod
     def scores(self, P: Point) -> FloatArray:

@@ -25,7 +25,6 @@ from tessella.svm._problem import DualProblem
 
 FloatArray = NDArray[np.float64]
 
-STEPS = 20  # Cholesky factorisations of a typical run, for the estimate of its cost
 _MAX_STEPS = 80
 _TO_BOUNDARY = 0.99  # fraction of the way to the boundary; there is no cone of a parameter
 _DIVERGED = 1e3  # growth of the merit over its best value that indicates rounding
