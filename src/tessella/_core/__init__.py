@@ -2,6 +2,7 @@
 
 from . import _native
 
+absolute_pair_sums = _native.absolute_pair_sums
 KernelRows = _native.KernelRows
 KernelRows32 = _native.KernelRows32
 kernel_matrix = _native.kernel_matrix
@@ -11,6 +12,7 @@ max_threads = _native.max_threads
 solve_dual = _native.solve_dual
 
 __all__ = [
+    "absolute_pair_sums",
     "KernelRows",
     "KernelRows32",
     "kernel_matrix",
