@@ -1,0 +1,20 @@
+"""Leave-one-out predictions of kernel machines with a given kernel matrix.
+
+With the squared loss they are exact, for every value of C from one factorisation. With the hinge
+loss and the ε-insensitive loss they follow from the factors of the optimum where that stays on
+its face, and from a second solution elsewhere.
+"""
+
+from tessella.leave_one_out._ridge import (
+    BestC,
+    RidgePath,
+    RidgeSolution,
+    ridge_leave_one_out,
+)
+
+__all__ = [
+    "BestC",
+    "RidgePath",
+    "RidgeSolution",
+    "ridge_leave_one_out",
+]
