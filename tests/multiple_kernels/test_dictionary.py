@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from reference.weights import rows_of
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
 from tessella.kernels import FunctionKernel, Gaussian, KernelDictionary, Polynomial
 
@@ -71,6 +71,14 @@ def test_weights_of_rows_are_copies():
     right = KernelDictionary.standard().resolve(X, weight)
     np.testing.assert_allclose(left.factors, right.factors, rtol=1e-12)
     np.testing.assert_allclose(left.scale, right.scale, rtol=1e-12)
+
+
+def test_functions_are_not_asked_about_no_rows():
+    """A machine without support vectors has none, and scikit-learn's functions refuse that."""
+    rows = np.random.default_rng(0).random((3, 2))
+    kernel = FunctionKernel(laplacian_kernel)
+    for left, right in ((rows, rows[:0]), (rows[:0], rows), (rows[:0], rows[:0])):
+        assert kernel(left, right).shape == (len(left), len(right))
 
 
 def test_callables_and_gaussian_process_kernels_take_part():

@@ -121,6 +121,8 @@ class FunctionKernel:
         """Kernel matrix between the rows of X and those of Y, or of X with itself."""
         left = self._columns(np.asarray(X, dtype=np.float64))
         right = left if Y is None else self._columns(np.asarray(Y, dtype=np.float64))
+        if not len(left) or not len(right):  # which many functions refuse
+            return np.zeros((len(left), len(right)))
         values = np.array(self.function(left, right), dtype=np.float64)  # a copy, to be scaled
         if values.shape != (len(left), len(right)):
             raise ValueError(
