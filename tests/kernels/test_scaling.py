@@ -70,7 +70,9 @@ def test_value_that_fills_a_fifth_of_the_rows_gets_the_middle_of_its_interval():
 def test_robust_formula(values):
     weight = RNG.integers(1, 4, len(values)).astype(float)
     copies = np.sort(np.repeat(values, weight.astype(int)))
-    lower, median, upper = copies[np.ceil(np.array([0.25, 0.5, 0.75]) * len(copies)).astype(int) - 1]
+    lower, median, upper = copies[
+        np.ceil(np.array([0.25, 0.5, 0.75]) * len(copies)).astype(int) - 1
+    ]
     half = 0.5 * (upper - lower)
     if half == 0:
         half = np.mean(np.abs(copies / 1e10 - median / 1e10)) * 1e10
@@ -108,7 +110,8 @@ def test_values_that_differ_by_rounding_are_one_value(scaling):
     noisy[:20] = 0.1 + 0.2
     box = UnitBox.fit(noisy[:, None], scaling=scaling)
     np.testing.assert_allclose(
-        box.apply(noisy[:, None]), UnitBox.fit(clean[:, None], scaling=scaling).apply(clean[:, None]),
+        box.apply(noisy[:, None]),
+        UnitBox.fit(clean[:, None], scaling=scaling).apply(clean[:, None]),
         atol=1e-12,
     )
 

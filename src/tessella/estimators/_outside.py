@@ -135,8 +135,10 @@ def _margins(kernel: LearnedKernel) -> FloatArray:
 
 def _rule(kernel: LearnedKernel, margins: FloatArray, n_beyond: int) -> str:
     if kernel.box.clips:
-        return "There the scaling moves values to the edge of the range, so predictions are those "\
+        return (
+            "There the scaling moves values to the edge of the range, so predictions are those "
             "of the edge."
+        )
     if kernel.kernels.margin == np.inf:
         return f"There {kernel.kernels.outside_rule}."
     least, most = margins[kernel.box.kept].min(), margins[kernel.box.kept].max()

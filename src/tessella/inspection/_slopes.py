@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tessella.inspection._names import model_of
 from tessella.inspection._summary import kernel_parts
 from tessella.kernels import FittedDictionary, LearnedKernel
+from tessella.kernels._functions import require_number
 
 FloatArray = NDArray[np.float64]
 
@@ -75,8 +75,7 @@ def relevance_scale(estimator: Any, power: float = 1.0, *, X: Any = None) -> Flo
     array([1. , 0.2, 0.1])
     >>> again = LearnedKernelSVR(feature_scale=scale).fit(X, np.sin(5 * X[:, 0]) + 0.5 * X[:, 1])
     """
-    if not isinstance(power, Real) or isinstance(power, bool) or not 0 < power < np.inf:
-        raise ValueError(f"power={power!r} must be a positive number.")
+    require_number("power", power, above_zero=True)
     model = model_of(estimator, None)
     check_is_fitted(model, "kernel_")
     if X is None:

@@ -48,14 +48,18 @@ class DistanceSide(ABC):
         return len(self.rows)
 
     @abstractmethod
-    def tile(self, left: FloatArray) -> FloatArray:
-        """Return the kernel between few rows and the rows of this side."""
+    def tile(self, left: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Return the kernel between few rows and the rows of this side, in `out` if it is given."""
 
     def matrix(self, left: FloatArray, out: NDArray[Any], n_jobs: int | None) -> None:
         """Write the kernel between `left` and the rows of this side to `out`."""
+        direct = out.dtype == np.float64 and out.flags.c_contiguous
 
         def strip(own: slice) -> None:
-            out[own] = self.tile(left[own])
+            if direct:
+                self.tile(left[own], out[own])
+            else:
+                out[own] = self.tile(left[own])
 
         in_threads(strip, strips(len(left), len(self)), n_jobs)
 
@@ -94,14 +98,16 @@ class GaussianSide(DistanceSide):
         super().__init__(rows)
         self._right = np.column_stack([rows, _half_norms(rows), np.ones(len(rows))])
 
-    def tile(self, left: FloatArray) -> FloatArray:
+    def tile(self, left: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """See :meth:`DistanceSide.tile`."""
         norms = _half_norms(left)
         if min(norms.min(initial=0.0), self._right[:, -2].min(initial=0.0)) < -_LARGEST_NORM:
-            exponents: FloatArray = -0.5 * cdist(left, self.rows, "sqeuclidean")
+            exponents: FloatArray = np.multiply(
+                cdist(left, self.rows, "sqeuclidean"), -0.5, out=out
+            )
         else:
-            exponents = np.column_stack([left, np.ones(len(left)), norms]) @ self._right.T
-            np.minimum(exponents, 0.0, out=exponents)  # positive values are rounding
+            columns = np.column_stack([left, np.ones(len(left)), norms])
+            exponents = np.matmul(columns, self._right.T, out=out)
         return np.exp(exponents, out=exponents)
 
     def after(self, start: int) -> GaussianSide:
@@ -151,11 +157,10 @@ class LaplaceSide(DistanceSide):
         centred = inside - self._middle
         return np.exp(2.0 * centred), np.exp(-centred.sum(axis=1) - beyond)
 
-    def tile(self, left: FloatArray) -> FloatArray:
+    def tile(self, left: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """See :meth:`DistanceSide.tile`; by definition, for coordinates that span too much."""
-        distances = cdist(left, self.rows, "cityblock")
-        np.negative(distances, out=distances)
-        return np.exp(distances, out=distances)
+        exponents: FloatArray = np.negative(cdist(left, self.rows, "cityblock"), out=out)
+        return np.exp(exponents, out=exponents)
 
     def after(self, start: int) -> LaplaceSide:
         """See :meth:`DistanceSide.after`."""

@@ -151,9 +151,7 @@ class UnitBox:
 
     def _pulled(self, scale: FloatArray) -> UnitBox:
         heights = 0.5 + np.repeat(scale, self.counts) * (self.heights - 0.5)
-        return UnitBox(
-            self.n_features_in, self.kept, self.knots, heights, self.counts, self.clips
-        )
+        return UnitBox(self.n_features_in, self.kept, self.knots, heights, self.counts, self.clips)
 
     @cached_property
     def _ends(self) -> NDArray[np.intp]:
@@ -301,7 +299,8 @@ def _distinct(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, Float
     ordered, weights = values[order], weight[order]
     first = np.ones(len(ordered), dtype=bool)
     first[1:] = np.diff(ordered) > _rounding(ordered[:-1], ordered[1:])
-    return ordered[first], np.bincount(np.cumsum(first) - 1, weights=weights)
+    mass: FloatArray = np.bincount(np.cumsum(first) - 1, weights=weights).astype(np.float64)
+    return ordered[first], mass
 
 
 def _stretched(heights: FloatArray) -> FloatArray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from tessella.kernels._base import (
 )
 from tessella.kernels._bound_dictionary import WeightSensitivities, centre
 from tessella.kernels._distances import DistanceSide, GaussianSide, LaplaceSide
+from tessella.kernels._functions import require_number
 from tessella.kernels._predictor import Predictor
 
 IntArray = NDArray[np.intp]
@@ -48,11 +48,8 @@ class SingleKernelSet(KernelSet):
         self._checked_width()
 
     def _checked_width(self) -> float:
-        width = self.width
-        number = isinstance(width, Real) and not isinstance(width, bool)
-        if not number or not 0 < float(width) < np.inf:
-            raise ValueError(f"width={width!r} must be a positive finite number.")
-        return float(width)
+        require_number("width", self.width, above_zero=True)
+        return float(self.width)
 
     @abstractmethod
     def side(self, X: FloatArray) -> DistanceSide:
@@ -137,7 +134,8 @@ class GaussianKernels(SingleKernelSet):
         """See :meth:`SingleKernelSet.coordinates`."""
         scale = np.sqrt(_INVERSE_VARIANCE / X.shape[1]) / self._checked_width()
         with np.errstate(over="ignore"):  # the kernel of rows infinitely far away is zero
-            return scale * (X - 0.5)  # centred, so that products of rows cancel fewer digits
+            rows: FloatArray = scale * (X - 0.5)  # centred, so that products cancel fewer digits
+        return rows
 
     def side(self, X: FloatArray) -> GaussianSide:
         """See :meth:`SingleKernelSet.side`."""
@@ -191,7 +189,8 @@ class LaplaceKernels(SingleKernelSet):
         """See :meth:`SingleKernelSet.coordinates`."""
         scale = np.sqrt(_INVERSE_VARIANCE) / (X.shape[1] * self._checked_width())
         with np.errstate(over="ignore"):  # the kernel of rows infinitely far away is zero
-            return scale * X
+            rows: FloatArray = scale * X
+        return rows
 
     def side(self, X: FloatArray) -> LaplaceSide:
         """See :meth:`SingleKernelSet.side`."""
@@ -242,6 +241,7 @@ class BoundSingleKernel(BoundKernelSet):
     """
 
     kernels: SingleKernelSet
+    cone: Nonnegative
 
     def __init__(
         self,
