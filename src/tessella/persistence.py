@@ -30,10 +30,12 @@ from tessella.kernels import (
     FittedDictionary,
     FunctionKernel,
     Gaussian,
+    GaussianKernels,
     KernelDictionary,
     KernelSet,
     KernelsOnFeatures,
     KernelSum,
+    LaplaceKernels,
     LearnedKernel,
     Polynomial,
     PolynomialKernels,
@@ -59,6 +61,8 @@ _MODULES = {
 _FAMILIES: tuple[type[KernelSet], ...] = (
     TessellatedKernels,
     PolynomialKernels,
+    GaussianKernels,
+    LaplaceKernels,
     KernelDictionary,
     FittedDictionary,
     KernelSum,
@@ -96,8 +100,10 @@ class ModelFileError(ArchiveError):
 
 _FORMAT = ArchiveFormat(
     name="tessella-model",
-    version=2,  # 2: the parameter of a kernel may be weights or blocks, not only a matrix
-    oldest=2,
+    # 2: the parameter of a kernel may be weights or blocks, not only a matrix
+    # 3: the scaling of a feature is a list of knots, not only an offset and a span
+    version=3,
+    oldest=3,
     noun="model file",
     error=ModelFileError,
     others={

@@ -16,7 +16,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tessella.estimators._callbacks import CallbackMonitor, CallbackSupport, run_with_callbacks
 from tessella.estimators._checkpoint import check_path
-from tessella.estimators._checks import require_count, require_positive, validated
+from tessella.estimators._checks import (
+    checked_feature_scale,
+    require_count,
+    require_positive,
+    validated,
+)
 from tessella.estimators._convergence import convergence_message
 from tessella.estimators._early_stopping import ValidationSet, hold_out
 from tessella.estimators._notebook import NotebookStepMixin
@@ -29,7 +34,15 @@ from tessella.estimators._solving import FitCallbacks, solve_problem
 from tessella.estimators._state import FittedState
 from tessella.estimators._warm_start import PreviousFit
 from tessella.inspection._names import feature_names
-from tessella.kernels import BoundKernelSet, KernelSet, PolynomialKernels, TessellatedKernels
+from tessella.kernels import (
+    BoundKernelSet,
+    GaussianKernels,
+    KernelSet,
+    LaplaceKernels,
+    PolynomialKernels,
+    TessellatedKernels,
+    check_scaling,
+)
 from tessella.solvers import Callback, check_solver
 
 FloatArray = NDArray[np.float64]
@@ -50,6 +63,10 @@ class BaseLearnedKernel(
     C: float
     degree: int
     delta: float
+    # Estimators without these three parameters have their defaults.
+    width: float = 0.5
+    scaling: str = "range"
+    feature_scale: Any = None
     solver: str
     tol: float
     max_iter: int
@@ -140,10 +157,12 @@ class BaseLearnedKernel(
     def _fixed_parameter(
         self,
         problem: TrainingProblem,  # noqa: ARG002
-        bound: BoundKernelSet,  # noqa: ARG002
+        bound: BoundKernelSet,
     ) -> Any:
         """A parameter that a rule gives, so that it is not learned; None to learn it."""
-        return None
+        # A set of a single kernel leaves nothing to learn, so one SVM is the answer.
+        single = bound.cone.dimension == 1 and self._solver_name() == "auto"
+        return bound.cone.centre if single else None
 
     def _start_from(self, kernel: Any) -> None:
         """Let the next fit, with `warm_start`, start from a kernel learned on other rows."""
@@ -162,7 +181,13 @@ class BaseLearnedKernel(
         if self.precision not in _PRECISIONS:
             raise ValueError(f"precision={self.precision!r} is unknown; use one of {_PRECISIONS}.")
         check_solver(self._solver_name())
+        check_scaling(self.scaling)
+        checked_feature_scale(self.feature_scale)
         self._kernel_set()
+
+    def _scaling_params(self) -> dict[str, Any]:
+        """The parameters that define the scaling of the features, for the training problem."""
+        return {"scaling": self.scaling, "feature_scale": self.feature_scale}
 
     def _check_early_stopping(self) -> None:
         fraction = self.validation_fraction
@@ -200,9 +225,13 @@ class BaseLearnedKernel(
             return TessellatedKernels(degree=self.degree, delta=self.delta)
         if self.kernels == "polynomial":
             return PolynomialKernels(degree=self.degree)
+        if self.kernels == "gaussian":
+            return GaussianKernels(width=self.width)
+        if self.kernels == "laplace":
+            return LaplaceKernels(width=self.width)
         raise ValueError(
-            f"kernels={self.kernels!r} is unknown; use 'tessellated', 'polynomial' or a KernelSet "
-            "such as TessellatedKernels(degree=2)."
+            f"kernels={self.kernels!r} is unknown; use 'tessellated', 'polynomial', 'gaussian', "
+            "'laplace' or a KernelSet such as TessellatedKernels(degree=2)."
         )
 
     @property

@@ -24,10 +24,13 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
     C : float, default=10.0
         Weight of the loss of each sample. Kernels are normalised by the volume of their
         integration box, so a good value depends neither on `delta` nor on the number of features.
-    kernels : {"tessellated", "polynomial"} or KernelSet, default="tessellated"
-        Family of kernels to choose from. The two names stand for families with the parameters
-        `degree` and `delta`. A :class:`~tessella.kernels.KernelSet` has its own parameters. It may
-        be a :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
+    kernels : {"tessellated", "polynomial", "gaussian", "laplace"} or KernelSet, \
+            default="tessellated"
+        Family of kernels to choose from. "tessellated" and "polynomial" are families with the
+        parameters `degree` and `delta`. "gaussian" and "laplace" are single kernels with the
+        parameter `width`, of which nothing is learned but the machine. A
+        :class:`~tessella.kernels.KernelSet` has its own parameters. It may be a
+        :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
         ``TessellatedKernels() + KernelDictionary([Gaussian(1.0)])``, of which the kernel of each
         part and the share of each part are learned together.
     degree : int, default=1
@@ -35,6 +38,21 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
     delta : float, default=0.5
         Margin of the integration box around the data scaled to [0, 1], if `kernels` is
         "tessellated".
+    width : float, default=0.5
+        Length scale of the kernel, if `kernels` is "gaussian" or "laplace". It is relative to the
+        distance of typical rows, so a good value depends little on the number of features.
+    scaling : {"range", "quantile", "robust"}, default="range"
+        Map of each feature to [0, 1], which is part of the model. "range" is the affine map of the
+        training range and goes on beyond it. "quantile" replaces values by their quantiles in the
+        training data, so that outliers and skewed distributions do no harm. "robust" is affine
+        between the quartiles and compresses the tails. The last two move values outside the
+        training range to its edge. See :class:`~tessella.kernels.UnitBox` for the formulas. A
+        :class:`KernelDictionary`, which standardises features itself, gets them unchanged with
+        "range".
+    feature_scale : array-like of shape (n_features,), default=None
+        Factors in (0, 1] that pull each scaled feature towards the centre of the cube,
+        ``½ + feature_scale * (x - ½)``, so that the kernel depends less on it. None does not pull.
+        :func:`tessella.inspection.relevance_scale` computes factors from a fitted model.
     solver : {"auto", "working-set", "joint", "frank-wolfe", "apd", "hybrid", "sdp", \
             "simple-mkl"}, default="auto"
         Algorithm. "auto" chooses by the size of the problem. "simple-mkl" learns the weights of a
@@ -180,6 +198,9 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
         kernels: Any = "tessellated",
         degree: int = 1,
         delta: float = 0.5,
+        width: float = 0.5,
+        scaling: str = "range",
+        feature_scale: Any = None,
         solver: str = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -203,6 +224,9 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
         self.kernels = kernels
         self.degree = degree
         self.delta = delta
+        self.width = width
+        self.scaling = scaling
+        self.feature_scale = feature_scale
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -262,6 +286,7 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
             rows,
             machines,
             self._kernel_set(),
+            **self._scaling_params(),
             classes=classes,
             validation_set=validation_set,
         )

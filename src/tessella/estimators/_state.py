@@ -24,7 +24,7 @@ History = tuple[IterationRecord, ...]
 _SAMPLE_SIZE = 256  # rows of the larger relevance table
 
 # scikit-learn reads a meaning into the presence of these, so None means that they are absent.
-_OPTIONAL = ("classes_", "feature_names_in_")
+_OPTIONAL = ("classes_", "feature_names_in_", "epsilon_")
 
 # Private attributes that belong to one fit but are not part of its result.
 _TRANSIENT = ("_predictor_cache", "_start_kernel")
@@ -55,6 +55,7 @@ class FittedState:
     n_features_in_: int
     feature_names_in_: NDArray[Any] | None
     classes_: NDArray[Any] | None
+    epsilon_: float | None
     kernel_: LearnedKernel | list[LearnedKernel]
     parameter_: Any
     support_: NDArray[np.intp]
@@ -137,6 +138,7 @@ def _common(problem: TrainingProblem, coefficients: FloatArray) -> dict[str, Any
         "n_features_in_": problem.rows.X.shape[1],
         "feature_names_in_": problem.feature_names,
         "classes_": problem.classes,
+        "epsilon_": problem.epsilon,
         "support_": support,
         "support_vectors_": problem.rows.X[problem.layouts.merged_rows(support)],
         "dual_coef_": dual_coef,

@@ -11,6 +11,7 @@ from tessella.kernels._base import (
 )
 from tessella.kernels._bound_dictionary import BoundDictionary
 from tessella.kernels._dictionary import FittedDictionary, KernelDictionary
+from tessella.kernels._distances import laplace_gram
 from tessella.kernels._features import FiniteKernelSet
 from tessella.kernels._functions import FunctionKernel, Gaussian, Polynomial
 from tessella.kernels._integral import IntegralKernels
@@ -19,12 +20,14 @@ from tessella.kernels._names import BasisFunction, basis_functions, basis_names,
 from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._predictor import Predictor
-from tessella.kernels._scaling import UnitBox
+from tessella.kernels._scaling import SCALINGS, UnitBox, check_scaling
+from tessella.kernels._single import GaussianKernels, LaplaceKernels, SingleKernelSet
 from tessella.kernels._stacked import StackedKernels
 from tessella.kernels._sum import KernelSum
 from tessella.kernels._tessellated import TessellatedKernels
 
 __all__ = [
+    "SCALINGS",
     "BasisFunction",
     "BoundDictionary",
     "BoundKernelSet",
@@ -33,12 +36,14 @@ __all__ = [
     "FittedDictionary",
     "FunctionKernel",
     "Gaussian",
+    "GaussianKernels",
     "IntegralKernels",
     "KernelDictionary",
     "KernelSet",
     "KernelSum",
     "KernelWorkspace",
     "KernelsOnFeatures",
+    "LaplaceKernels",
     "LearnedKernel",
     "MatrixMoments",
     "Moments",
@@ -46,11 +51,14 @@ __all__ = [
     "PolynomialKernels",
     "Predictor",
     "Sensitivities",
+    "SingleKernelSet",
     "StackedKernels",
     "TessellatedKernels",
     "UnitBox",
     "basis_functions",
     "basis_names",
+    "check_scaling",
     "kernel_name",
+    "laplace_gram",
     "positive_factor",
 ]

@@ -126,7 +126,7 @@ class BoundDictionary(BoundKernelSet):
             K[...] = (factors @ flat).reshape(K.shape)
         else:
             self._evaluate(factors, K)
-        return _centre(K) if centred else K
+        return centre(K) if centred else K
 
     def _evaluate(self, weights: FloatArray, out: NDArray[Any]) -> None:
         rows, spread = self._rows, self._spread(weights)
@@ -262,7 +262,7 @@ class BoundDictionary(BoundKernelSet):
         return None
 
 
-def _centre(K: NDArray[Any]) -> NDArray[Any]:
+def centre(K: NDArray[Any]) -> NDArray[Any]:
     """Replace K by HKH, which is exactly symmetric if K is, and return it."""
     means = K.mean(axis=0, dtype=np.float64)
     means -= 0.5 * means.mean()

@@ -37,8 +37,9 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         feature alone, which are 13 (n + 1) kernels for n features. A list stands for
         ``KernelDictionary(list)``, which standardises features and divides each kernel by its mean
         diagonal.
-    epsilon : float, default=0.1
+    epsilon : float or "auto", default=0.1
         Half-width of the tube within which errors cost nothing, in standard deviations of y.
+        "auto" estimates the noise before the fit and takes 0.612 of its standard deviation.
     weighting : {"learned", "simple", "average", "alignment", "performance"}, default="learned"
         How the weights are found.
 
@@ -118,6 +119,8 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         with the given weights otherwise.
     lower_bound_ : float
         Certified lower bound of the optimal value that `objective_` bounds from above.
+    epsilon_ : float
+        Half-width of the tube that was used, in standard deviations of y.
     gap_ : float
         Certified relative gap: the difference of `objective_` and `lower_bound_`, divided by
         `objective_`. It is at most `tol` unless the solver stopped early.
@@ -175,7 +178,7 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         C: float = 1.0,
         kernels: Any = "standard",
         *,
-        epsilon: float = 0.1,
+        epsilon: Any = 0.1,
         weighting: str = "learned",
         tol: float = 1e-3,
         max_iter: int = 1000,
