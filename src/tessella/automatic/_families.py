@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from tessella._core import absolute_pair_sums
+from tessella.kernels import laplace_gram
 
 FloatArray = NDArray[np.float64]
 
@@ -42,16 +43,12 @@ class Family(Protocol):
         """Return the parameter that gives every column the same share of a width."""
         ...
 
-    def gram(self, A: FloatArray, B: FloatArray, scales: FloatArray) -> FloatArray:
-        """Return the kernel matrix of two sets of rows."""
+    def gram(self, A: FloatArray, scales: FloatArray, B: FloatArray | None = None) -> FloatArray:
+        """Return the kernel matrix between the rows of A and those of B, by default those of A."""
         ...
 
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """Return the derivatives of ``sum(M * K)`` by the parameters, with ``W = M * K``."""
-        ...
-
-    def estimator_parameters(self, scales: FloatArray) -> dict[str, Any]:
-        """Return the parameters of an estimator that has this kernel."""
         ...
 
 
@@ -65,10 +62,10 @@ class LaplaceFamily:
         """See :meth:`Family.start`."""
         return float(-np.log(width * n_columns * _UNIFORM_DEVIATION))
 
-    def gram(self, A: FloatArray, B: FloatArray, scales: FloatArray) -> FloatArray:
+    def gram(self, A: FloatArray, scales: FloatArray, B: FloatArray | None = None) -> FloatArray:
         """See :meth:`Family.gram`."""
         factors = np.exp(scales)
-        return _exp_of_minus(cdist(A * factors, B * factors, "cityblock"))
+        return laplace_gram(A * factors, None if B is None else B * factors, n_jobs=1)
 
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.gradient`."""
@@ -85,10 +82,13 @@ class GaussianFamily:
         """See :meth:`Family.start`."""
         return float(-np.log(width * np.sqrt(n_columns) * _UNIFORM_DEVIATION))
 
-    def gram(self, A: FloatArray, B: FloatArray, scales: FloatArray) -> FloatArray:
+    def gram(self, A: FloatArray, scales: FloatArray, B: FloatArray | None = None) -> FloatArray:
         """See :meth:`Family.gram`."""
         factors = np.exp(scales) * 0.5**0.5
-        return _exp_of_minus(cdist(A * factors, B * factors, "sqeuclidean"))
+        left = A * factors
+        distances = cdist(left, left if B is None else B * factors, "sqeuclidean")
+        np.negative(distances, out=distances)
+        return np.exp(distances, out=distances)
 
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.gradient`."""
@@ -113,9 +113,10 @@ class TessellatedFamily:
         del n_columns
         return float(-np.log(width))
 
-    def gram(self, A: FloatArray, B: FloatArray, scales: FloatArray) -> FloatArray:
+    def gram(self, A: FloatArray, scales: FloatArray, B: FloatArray | None = None) -> FloatArray:
         """See :meth:`Family.gram`."""
-        return _exp_of_minus(cdist(_warped(A, scales), _warped(B, scales), "cityblock"))
+        right = None if B is None else _warped(B, scales)
+        return laplace_gram(_warped(A, scales), right, n_jobs=1)
 
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.gradient`."""
@@ -135,11 +136,6 @@ def _room(A: FloatArray, scales: FloatArray) -> FloatArray:
 
 def _warped(A: FloatArray, scales: FloatArray) -> FloatArray:
     return -0.5 * np.log(_room(A, scales))
-
-
-def _exp_of_minus(distances: FloatArray) -> FloatArray:
-    np.negative(distances, out=distances)
-    return np.exp(distances, out=distances)
 
 
 def _absolute_sums(W: FloatArray, A: FloatArray) -> FloatArray:

@@ -49,14 +49,14 @@ class FittedMachine:
         step = max(1, _TILE_ENTRIES // len(training))
         for begin in range(0, len(coordinates), step):
             rows = slice(begin, begin + step)
-            scores[rows] = family.gram(coordinates[rows], training, own.scales) @ self.coef
+            scores[rows] = family.gram(coordinates[rows], own.scales, training) @ self.coef
         return scores + self.intercept
 
 
 def fit_machine(machine: Machine, share: float, Y: FloatArray, weight: FloatArray) -> FittedMachine:
     """Solve a machine on all rows, and certify the solution."""
     A = machine.space.coordinates
-    K = FAMILIES[machine.family].gram(A, A, machine.scales)
+    K = FAMILIES[machine.family].gram(A, machine.scales)
     ridge = 1.0 / (machine.C * weight)
     regularised = K.copy()
     regularised[np.diag_indices_from(regularised)] += ridge

@@ -154,7 +154,7 @@ class Search:
         self, space: Space, family: str, scales: FloatArray, rows: NDArray[np.intp]
     ) -> RidgePath:
         A = space.coordinates[rows]
-        K = FAMILIES[family].gram(A, A, scales)
+        K = FAMILIES[family].gram(A, scales)
         # Equal rows were merged, and they are left out together.
         return RidgePath(K, self.weight[rows], left_out=np.ones(len(rows)), overwrite=True)
 
@@ -275,7 +275,7 @@ class DescentObjective:
         self._clock.check(needed=True)
         machine = self.machine_at(x)
         family = FAMILIES[machine.family]
-        K = family.gram(self._A, self._A, machine.scales)
+        K = family.gram(self._A, machine.scales)
         try:
             found = leave_one_out_gradient(K, self._Y, 1.0 / machine.C, self._weight, self._counted)
         except NotPositiveDefiniteError:
