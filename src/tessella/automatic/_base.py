@@ -21,6 +21,7 @@ from tessella.automatic._search import Entry, Search
 from tessella.automatic._settings import EFFORTS, SearchSettings
 from tessella.automatic._spaces import Space
 from tessella.automatic._table import TableReader
+from tessella.automatic._targets import PlainTarget, Target
 from tessella.backend import limit_blas
 from tessella.estimators._checks import require_positive
 from tessella.estimators._training_set import TrainingSet
@@ -100,7 +101,15 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         settings = self._settings()
         chosen = order[: settings.search_rows]
         search = Search(
-            spaces, tuple(self.families), chosen, Y, weight, settings, clock, self._tell
+            spaces=spaces,
+            families=tuple(self.families),
+            rows=chosen,
+            Y=Y,
+            targets=self._targets(Y, weight),
+            weight=weight,
+            settings=settings,
+            clock=clock,
+            tell=self._tell,
         )
         entries = search.run()
         shares = self._shares(entries, Y[chosen], weight[chosen], settings)
@@ -128,6 +137,10 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
             for encoding, features in encoded
             for scaling in self.scalings
         ]
+
+    def _targets(self, Y: FloatArray, weight: FloatArray) -> tuple[Target, ...]:  # noqa: ARG002
+        """What a machine may be fitted to."""
+        return (PlainTarget(),)
 
     def _search_order(self, y: FloatArray) -> NDArray[np.intp]:
         """Return all rows in the order in which a search takes them."""
@@ -177,7 +190,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
                 space = fitted.machine.space
                 if id(space) not in coordinates:
                     coordinates[id(space)] = space.apply(codes)
-                total = total + fitted.share * fitted.scores(coordinates[id(space)])
+                total = total + fitted.share * fitted.outputs(coordinates[id(space)])
         return np.asarray(total)
 
 
@@ -191,6 +204,7 @@ def _leaderboard(entries: list[Entry], shares: FloatArray) -> list[dict[str, Any
             "scaling": entries[k].pair[0].scaling,
             "encoding": entries[k].pair[0].encoding.categories,
             "stage": entries[k].stage,
+            "target": entries[k].machines[0].target.name,
             "loss": "squared",
             "C": float(np.median([machine.C for machine in entries[k].machines])),
         }

@@ -26,11 +26,13 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of the rows of a table."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Predict the probabilities of the classes."""
-        return probabilities(self._scores(X), self._calibration)
+        scores = self._scores(X)
+        return probabilities(scores, self._calibration)
 
     def _read_target(self, y: Any, n_rows: int) -> FloatArray:
         if y is None:

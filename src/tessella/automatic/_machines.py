@@ -41,8 +41,8 @@ class FittedMachine:
     intercept: FloatArray
     gap: float
 
-    def scores(self, coordinates: FloatArray) -> FloatArray:
-        """Return the scores of rows in the coordinates of the space of the machine."""
+    def outputs(self, coordinates: FloatArray) -> FloatArray:
+        """Return predictions of the outputs for rows in the coordinates of the machine's space."""
         own = self.machine
         family, training = FAMILIES[own.family], own.space.coordinates
         scores = np.empty((len(coordinates), self.coef.shape[1]))
@@ -50,12 +50,12 @@ class FittedMachine:
         for begin in range(0, len(coordinates), step):
             rows = slice(begin, begin + step)
             scores[rows] = family.gram(coordinates[rows], own.scales, training) @ self.coef
-        return scores + self.intercept
+        return own.target.backward(scores + self.intercept, own.factor)
 
 
 def fit_machine(machine: Machine, share: float, Y: FloatArray, weight: FloatArray) -> FittedMachine:
     """Solve a machine on all rows, and certify the solution."""
-    A = machine.space.coordinates
+    A, Y = machine.space.coordinates, machine.target.forward(Y)
     K = FAMILIES[machine.family].gram(A, machine.scales)
     ridge = 1.0 / (machine.C * weight)
     regularised = K.copy()

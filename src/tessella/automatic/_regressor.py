@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_y, column_or_1d
 
 from tessella.automatic._base import BaseAutomatic
 from tessella.automatic._calibration import interval_radius
+from tessella.automatic._targets import LogTarget, PlainTarget, Target
 
 FloatArray = NDArray[np.float64]
 
@@ -63,6 +64,10 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
         deviation = float(np.sqrt(weight @ (y - self._mean) ** 2 / weight.sum()))
         self._deviation = deviation or 1.0
         return ((y - self._mean) / self._deviation)[:, None]
+
+    def _targets(self, Y: FloatArray, weight: FloatArray) -> tuple[Target, ...]:
+        logarithm = LogTarget.fit(Y[:, 0], weight, -self._mean / self._deviation)
+        return (PlainTarget(),) if logarithm is None else (PlainTarget(), logarithm)
 
     def _finish(
         self, held_out: FloatArray, Y: FloatArray, y: FloatArray, weight: FloatArray

@@ -11,7 +11,7 @@ of the search reports are therefore not those that its scales were fitted to.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from tessella.automatic._families import FAMILIES
 from tessella.automatic._objective import NotPositiveDefiniteError, leave_one_out_gradient
 from tessella.automatic._settings import SearchSettings
 from tessella.automatic._spaces import Space
+from tessella.automatic._targets import PlainTarget, Target
 from tessella.leave_one_out import RidgePath
 
 FloatArray = NDArray[np.float64]
@@ -48,12 +49,18 @@ class Machine:
         Logarithm of the scale of each column of the space.
     C : float
         Weight of the loss.
+    target : Target
+        What the machine is fitted to.
+    factor : float
+        Factor of predictions, for the logarithm of a target.
     """
 
     space: Space
     family: str
     scales: FloatArray
     C: float
+    target: Target = PlainTarget()
+    factor: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +103,9 @@ class Search:
     rows : ndarray of int
         Search rows, in random order.
     Y : ndarray of shape (m, k)
-        Targets of all rows.
+        Outputs of all rows.
+    targets : sequence of Target
+        What a machine may be fitted to.
     weight : ndarray of shape (m,)
         Weights of all rows.
     settings : SearchSettings
@@ -111,6 +120,7 @@ class Search:
     families: tuple[str, ...]
     rows: NDArray[np.intp]
     Y: FloatArray
+    targets: tuple[Target, ...]
     weight: FloatArray
     settings: SearchSettings
     clock: Clock
@@ -166,18 +176,25 @@ class Search:
         self.tell(f"best held-out error {min(e.error for e in self.entries):.4g} of the grid")
 
     def _evaluated(self, machine: Machine) -> Entry:
-        """Evaluate a machine with its best C on the search rows."""
-        Y = self.Y[self.rows]
+        """Evaluate a machine with its best C and its best target on the search rows."""
         path = self._path(machine.space, machine.family, machine.scales, self.rows)
-        best = path.best(Y, _CS)
-        residuals = path.fit(Y, best.C).loo_residuals
-        own = Machine(machine.space, machine.family, machine.scales, best.C)
-        return self._entry((own,), residuals, "grid")
+        found = []
+        for target in self.targets:
+            Y = target.forward(self.Y[self.rows])
+            best = path.best(Y, _CS)
+            own = replace(machine, C=best.C, target=target)
+            found.append(self._entry((own,), path.fit(Y, best.C).loo_residuals, "grid"))
+        return min(found, key=lambda entry: entry.error)
 
     def _entry(self, machines: tuple[Machine, ...], residuals: FloatArray, stage: str) -> Entry:
-        weight = self.weight[self.rows]
-        error = float(weight @ (residuals**2).sum(axis=1) / weight.sum())
-        return Entry(machines, self.Y[self.rows] - residuals, error, stage)
+        """Return an entry from the held-out residuals of what the machines are fitted to."""
+        Y, weight, target = self.Y[self.rows], self.weight[self.rows], machines[0].target
+        scores = target.forward(Y) - residuals
+        factor = target.factor(scores, Y, weight)
+        held_out = target.backward(scores, factor)
+        error = float(weight @ ((Y - held_out) ** 2).sum(axis=1) / weight.sum())
+        machines = tuple(replace(machine, factor=factor) for machine in machines)
+        return Entry(machines, held_out, error, stage)
 
     def _refine(self) -> None:
         """Refine the scales of the best entries by cross-fitted descent."""
@@ -200,23 +217,19 @@ class Search:
         fold = np.random.default_rng(1).permutation(len(self.rows)) % self.settings.folds
         paths = [list(self._descent(machine, fold != k)) for k in range(self.settings.folds)]
         steps = max(map(len, paths))
-        held_out = [self._held_out_residuals(paths, fold, step) for step in range(steps)]
-        weight = self.weight[self.rows]
-        errors = [weight @ (residuals**2).sum(axis=1) for residuals in held_out]
-        step = int(np.argmin(errors))
-        if step == 0:
-            return None
-        machines = tuple(path[min(step, len(path) - 1)][0] for path in paths)
-        return self._entry(machines, held_out[step], "descent")
+        entries = [self._after(paths, fold, step) for step in range(1, steps)]
+        best = min(entries, key=lambda own: own.error, default=entry)
+        return best if best.error < entry.error else None
 
-    def _held_out_residuals(
+    def _after(
         self, paths: list[list[tuple[Machine, FloatArray]]], fold: NDArray[Any], step: int
-    ) -> FloatArray:
-        residuals = np.empty((len(fold), self.Y.shape[1]))
-        for k, path in enumerate(paths):
-            own = fold == k
-            residuals[own] = path[min(step, len(path) - 1)][1][own]
-        return residuals
+    ) -> Entry:
+        """Return the entry of the machines of all folds after a number of steps."""
+        now = [path[min(step, len(path) - 1)] for path in paths]
+        residuals = np.empty_like(now[0][1])
+        for k, (_, own) in enumerate(now):
+            residuals[fold == k] = own[fold == k]
+        return self._entry(tuple(machine for machine, _ in now), residuals, "descent")
 
     def _descent(
         self, machine: Machine, counted: NDArray[np.bool_]
@@ -252,7 +265,8 @@ class DescentObjective:
         rows, space = search.rows, machine.space
         self._machine, self._clock = machine, search.clock
         self._A, self._group = space.coordinates[rows], space.group
-        self._Y, self._weight = search.Y[rows], search.weight[rows]
+        self._Y = machine.target.forward(search.Y[rows])
+        self._weight = search.weight[rows]
         self._counted = self._weight * counted
         self._seen: dict[bytes, FloatArray] = {}
         self.n_groups = space.n_groups
@@ -260,7 +274,8 @@ class DescentObjective:
     def machine_at(self, x: FloatArray) -> Machine:
         """Return the machine of a vector of parameters."""
         own = self._machine
-        return Machine(own.space, own.family, own.scales + x[:-1][self._group], np.exp(x[-1]))
+        scales = own.scales + x[:-1][self._group]
+        return replace(own, scales=scales, C=float(np.exp(x[-1])))
 
     def seen(self, x: FloatArray) -> tuple[Machine, FloatArray]:
         """Return the machine and its residuals at parameters that were evaluated last."""
