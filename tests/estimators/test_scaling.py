@@ -115,7 +115,7 @@ def test_pull_to_the_centre_is_a_larger_margin(waves):
     margins = (delta + 0.5 * (1.0 - scale)) / scale
     wider = LearnedKernelSVR(degree=0, delta=margins, tol=1e-6).fit(X, y)
     assert pulled.objective_ == pytest.approx(wider.objective_, rel=1e-6)
-    new = X + [[0.1, 1e-4]]
+    new = X + np.array([0.1, 1e-4])
     np.testing.assert_allclose(pulled.predict(new), wider.predict(new), rtol=1e-4)
 
 

@@ -55,7 +55,8 @@ def test_classes_and_curved_scalings(multi_class):
     model = LearnedKernelSVC(
         kernels="gaussian", width=1.0, multi_class=multi_class, scaling="robust"
     ).fit(X, y)
-    inner = X[(X > X.min(axis=0)).all(axis=1) & (X < X.max(axis=0)).all(axis=1)]
+    low, high = X.min(axis=0), X.max(axis=0)
+    inner = X[((low < X) & (high > X)).all(axis=1)]
     box = UnitBox.fit(X, scaling="robust")
     function = function_of(model)
     unit, slopes, step = box.apply(inner), np.zeros(4), 1e-7
