@@ -85,6 +85,8 @@ class MutationError(Exception):
 CONFORMANCE = "kernels/test_conformance.py"
 TESSELLATED = "kernels/test_tessellated.py"
 OTHER_SETS = "kernels/test_other_sets.py"
+SCALING = "kernels/test_scaling.py"
+SINGLE = "kernels/test_single.py"
 PRODUCT_FORM = "backend/test_product_form.py"
 FEATURES = "features/test_kernel_features.py"
 RELEVANCE = "inspection/test_relevance.py"
@@ -263,16 +265,109 @@ MUTATIONS = (
     Mutation(
         "UnitBox.fit",
         "kernels/_scaling.py",
-        "noise = 4 * np.finfo(float).eps",
-        "noise = 0 * np.finfo(float).eps",
+        "return 4 * np.finfo(float).eps",
+        "return 0 * np.finfo(float).eps",
         (OTHER_SETS,),
     ),
     Mutation(
         "UnitBox.apply",
         "kernels/_scaling.py",
-        "(X[:, self.kept] - self.offset) / self.span",
-        "(X[:, self.kept] - self.offset) * self.span",
+        "((raw - self.offset) / self.span)",
+        "((raw - self.offset) * self.span)",
         (CONFORMANCE,),
+    ),
+    Mutation(
+        "UnitBox._pulled",
+        "kernels/_scaling.py",
+        "0.5 + np.repeat(scale, self.counts) * (self.heights - 0.5)",
+        "np.repeat(scale, self.counts) * self.heights",
+        (SCALING,),
+    ),
+    Mutation(
+        "UnitBox.invert",
+        "kernels/_scaling.py",
+        "np.interp(scaled[:, k], heights, knots)",
+        "scaled[:, k]",
+        (SCALING,),
+    ),
+    Mutation(
+        "quantiles (middle of the interval)",
+        "kernels/_scaling.py",
+        "(np.cumsum(mass) - 0.5 * mass)",
+        "np.cumsum(mass)",
+        (SCALING,),
+    ),
+    Mutation(
+        "quantiles (both neighbours of a level)",
+        "kernels/_scaling.py",
+        "np.unique(np.concatenate([above, np.maximum(above - 1, 0)]))",
+        "np.unique(above)",
+        (SCALING,),
+    ),
+    Mutation(
+        "robust scaling (tails)",
+        "kernels/_scaling.py",
+        "1.0 - 0.25 / np.maximum(np.abs(z), 1.0)",
+        "1.0 - 0.25 / np.maximum(np.abs(z), 1.0) ** 2",
+        (SCALING,),
+    ),
+    Mutation(
+        "Basis.mean_power (margins per feature)",
+        "kernels/_tessellated_basis.py",
+        "else self.upper[variable]",
+        "else self.upper[0]",
+        ("kernels/test_tessellated.py",),
+    ),
+    # ---- single kernels
+    Mutation(
+        "LaplaceSide.factors (rows beyond the range)",
+        "kernels/_distances.py",
+        "np.exp(-centred.sum(axis=1) - beyond)",
+        "np.exp(-centred.sum(axis=1))",
+        (SINGLE,),
+    ),
+    Mutation(
+        "LaplaceSide.product",
+        "kernels/_distances.py",
+        "weights[used] * self.factor[used, None]",
+        "weights[used]",
+        (SINGLE,),
+    ),
+    Mutation(
+        "GaussianSide.tile (cancellation)",
+        "kernels/_distances.py",
+        "_LARGEST_NORM = 1e6",
+        "_LARGEST_NORM = 1e60",
+        (SINGLE,),
+    ),
+    Mutation(
+        "BoundSingleKernel.product_form (centring)",
+        "kernels/_single.py",
+        "0.5 * means.mean() - means",
+        "means.mean() - means",
+        (SINGLE,),
+    ),
+    Mutation(
+        "one SVM for a single kernel",
+        "estimators/_base.py",
+        "bound.cone.dimension == 1 and",
+        "bound.cone.dimension == 0 and",
+        ("estimators/test_families.py",),
+    ),
+    # ---- noise and slopes
+    Mutation(
+        "noise_level (degrees of freedom)",
+        "estimators/_noise.py",
+        "ridge * float(a @ a) / float(H.sum())",
+        "float(a @ a) / float(H.sum()) ** 2",
+        ("estimators/test_noise.py",),
+    ),
+    Mutation(
+        "relevance_scale (steps before the pull)",
+        "inspection/_slopes.py",
+        "_STEP * box.feature_scale[k]",
+        "_STEP",
+        ("inspection/test_slopes.py",),
     ),
     # ---- dictionaries and sums
     Mutation(

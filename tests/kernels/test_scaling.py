@@ -143,7 +143,7 @@ def test_constant_columns(scaling):
     X = np.column_stack([np.full(9, 3.0), np.arange(9.0) ** 2, np.full(9, -1.0)])
     dropped = UnitBox.fit(X, scaling=scaling)
     assert dropped.kept.tolist() == [1]
-    kept = UnitBox.fit(X, scaling=scaling, keep_constant=True).apply(X + [[5.0, 0.0, 0.0]])
+    kept = UnitBox.fit(X, scaling=scaling, keep_constant=True).apply(X + np.array([5.0, 0.0, 0.0]))
     np.testing.assert_array_equal(kept[:, [0, 2]], 0.0)
     np.testing.assert_array_equal(kept[:, [1]], dropped.apply(X))
     assert UnitBox.fit(X[:, [0]], scaling=scaling).apply(X[:, [0]]).shape == (9, 0)

@@ -116,9 +116,9 @@ def test_the_set_has_one_weight(make):
 
 @pytest.mark.parametrize("width", [0, -1.0, np.inf, np.nan, "wide", True])
 def test_bad_widths(width):
-    with pytest.raises(ValueError, match="width=.* must be a positive finite number"):
+    with pytest.raises(ValueError, match=r"width=.* must be a positive finite number"):
         LaplaceKernels(width)
     kernels = GaussianKernels()
     kernels.set_params(width=width)
-    with pytest.raises(ValueError, match="width=.* must be a positive finite number"):
+    with pytest.raises(ValueError, match=r"width=.* must be a positive finite number"):
         kernels.bind([[0.0], [1.0]])
