@@ -107,8 +107,8 @@ def svm_leave_one_out(
     nonzero coefficient takes a few products with as many rows of an m × m matrix as samples
     change sides, typically a millisecond for a thousand rows, and 2m² operations of one matrix
     product to verify them all. If no sample is free, the optimum has no unique intercept, and
-    the problem without each row is solved again. So it is for most rows if the kernel matrix has a low
-    rank, as that of a linear kernel, because samples then can only change sides in pairs.
+    the problem without each row is solved again. So it is for most rows if the kernel matrix has
+    a low rank, as that of a linear kernel, because samples then can only change sides in pairs.
 
     Examples
     --------
