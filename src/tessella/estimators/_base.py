@@ -24,6 +24,7 @@ from tessella.estimators._checks import (
 )
 from tessella.estimators._convergence import convergence_message
 from tessella.estimators._early_stopping import ValidationSet, hold_out
+from tessella.estimators._fit_rows import FitRows
 from tessella.estimators._notebook import NotebookStepMixin
 from tessella.estimators._outside import OutsideCount, count_outside, warn_outside
 from tessella.estimators._prediction import PredictionMixin
@@ -91,10 +92,11 @@ class BaseLearnedKernel(
         self._check_params()
         learn = partial(self._learn, X, y, sample_weight, callback)
         if hasattr(self, "_skl_callbacks"):
-            state = run_with_callbacks(self, X, y, sample_weight, learn)
+            state, rows = run_with_callbacks(self, X, y, sample_weight, learn)
         else:
-            state = learn(None)
+            state, rows = learn(None)
         state.assign_to(self)
+        self._fit_rows = rows
         # Only now, so that a warning that is turned into an error does not cost the model.
         if state.gap_ > self.tol:
             text = convergence_message(state, self)
@@ -108,14 +110,15 @@ class BaseLearnedKernel(
         sample_weight: Any,
         callback: Callback | None,
         monitor: CallbackMonitor | None,
-    ) -> FittedState:
+    ) -> tuple[FittedState, FitRows]:
         """Validate, prepare and solve; `monitor` reports to the callbacks of scikit-learn."""
-        problem = self._prepare(self._validated(X, y, sample_weight))
+        data = self._validated(X, y, sample_weight)
+        problem = self._prepare(data)
         solve = solve_separately if self._learns_separately(problem) else solve_problem
         state = solve(self, problem, FitCallbacks(callback, monitor), PreviousFit.of(self))
         if monitor is not None:
             monitor.finish(state)
-        return state
+        return state, FitRows.of(data, problem)
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> ValidatedData:
         """Check the data with scikit-learn, without a trace in the estimator."""

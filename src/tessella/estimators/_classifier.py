@@ -7,13 +7,19 @@ from typing import Any, Self
 from sklearn.base import ClassifierMixin
 
 from tessella.estimators._base import BaseLearnedKernel
+from tessella.estimators._leave_one_out_svm import ClassifierLeaveOneOutMixin
 from tessella.estimators._machines import Machines, class_pairs
 from tessella.estimators._one_vs_one import OneVsOneMixin, class_multipliers, encode_labels
 from tessella.estimators._problem import TrainingProblem, ValidatedData
 from tessella.estimators._training_set import TrainingSet
 
 
-class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # type: ignore[misc]
+class LearnedKernelSVC(
+    ClassifierMixin,  # type: ignore[misc]
+    OneVsOneMixin,
+    ClassifierLeaveOneOutMixin,
+    BaseLearnedKernel,
+):
     """Support vector classification that learns its kernel, with a certificate.
 
     The kernel is chosen from a convex family, together with the support vector machine that uses
@@ -161,6 +167,17 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
         Share of the variance of the learned function that needs both features of a pair. See
         :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
         and is NaN for pairs outside the 12 features of largest relevance.
+    loo_predictions_ : ndarray of shape (n_samples,)
+        Label that each training row gets from the machines without this row, for the learned
+        kernel. It is computed when it is first read, see
+        :func:`tessella.leave_one_out.svm_leave_one_out`, and only by the estimator that was
+        fitted, because copies and files do not contain the training rows. It neglects that the
+        kernel was learned from the row too. A row of weight k stands for k copies, of which one
+        is left out. Rows of weight 0 have their ordinary predictions.
+    loo_decision_function_ : ndarray
+        Scores that belong to `loo_predictions_`, in the shape of `decision_function`.
+    loo_score_ : float
+        Accuracy of `loo_predictions_`, weighted with the sample weights.
     n_features_in_ : int
         Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 
 from tessella.estimators._base import BaseLearnedKernel
 from tessella.estimators._checks import require_positive
+from tessella.estimators._leave_one_out_svm import RegressorLeaveOneOutMixin
 from tessella.estimators._machines import Machines
 from tessella.estimators._noise import TUBE_PER_NOISE, noise_level
 from tessella.estimators._problem import TrainingProblem, ValidatedData
@@ -19,7 +20,7 @@ from tessella.svm import DualProblem
 FloatArray = NDArray[np.float64]
 
 
-class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
+class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKernel):  # type: ignore[misc]
     """Support vector regression that learns its kernel, with a certificate.
 
     The kernel is chosen from a convex family, together with the support vector machine that uses
@@ -163,6 +164,15 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         Share of the variance of the learned function that needs both features of a pair. See
         :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
         and is NaN for pairs outside the 12 features of largest relevance.
+    loo_predictions_ : ndarray of shape (n_samples,)
+        Prediction for each training row by the machine without this row, in units of y, for the
+        learned kernel. It is computed when it is first read, see
+        :func:`tessella.leave_one_out.svm_leave_one_out`, and only by the estimator that was
+        fitted, because copies and files do not contain the training rows. It neglects that the
+        kernel and the scale of y were learned from the row too. A row of weight k stands for k
+        copies, of which one is left out. Rows of weight 0 have their ordinary predictions.
+    loo_score_ : float
+        R² of `loo_predictions_`, weighted with the sample weights.
     n_features_in_ : int
         Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -27,7 +27,7 @@ _SAMPLE_SIZE = 256  # rows of the larger relevance table
 _OPTIONAL = ("classes_", "feature_names_in_", "epsilon_")
 
 # Private attributes that belong to one fit but are not part of its result.
-_TRANSIENT = ("_predictor_cache", "_start_kernel")
+_TRANSIENT = ("_predictor_cache", "_start_kernel", "_fit_rows")
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,13 @@ from tessella.leave_one_out._ridge import (
     RidgeSolution,
     ridge_leave_one_out,
 )
+from tessella.leave_one_out._svm import SvmLeaveOneOut, svm_leave_one_out
 
 __all__ = [
     "BestC",
     "RidgePath",
     "RidgeSolution",
+    "SvmLeaveOneOut",
     "ridge_leave_one_out",
+    "svm_leave_one_out",
 ]

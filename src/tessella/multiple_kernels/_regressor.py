@@ -143,6 +143,15 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         Share of the variance of the learned function that needs both features of a pair. See
         :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
         and is NaN for pairs outside the 12 features of largest relevance.
+    loo_predictions_ : ndarray of shape (n_samples,)
+        Prediction for each training row by the machine without this row, in units of y, for the
+        learned weights. It is computed when it is first read, see
+        :func:`tessella.leave_one_out.svm_leave_one_out`, and only by the estimator that was
+        fitted, because copies and files do not contain the training rows. It neglects that the
+        weights and the scale of y were learned from the row too. A row of weight k stands for k
+        copies, of which one is left out. Rows of weight 0 have their ordinary predictions.
+    loo_score_ : float
+        R² of `loo_predictions_`, weighted with the sample weights.
     n_features_in_ : int
         Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
