@@ -17,12 +17,12 @@ from tessella.automatic._clock import Clock
 from tessella.automatic._encodings import ONE_HOT, TARGET, fit_encoding
 from tessella.automatic._families import FAMILIES
 from tessella.automatic._machines import FittedMachine, fit_machine
-from tessella.automatic._search import Entry, Search
+from tessella.automatic._search import Entry, Machine, Search
 from tessella.automatic._settings import EFFORTS, SearchSettings
 from tessella.automatic._spaces import Space
 from tessella.automatic._table import TableReader
 from tessella.automatic._targets import PlainTarget, Target
-from tessella.backend import limit_blas
+from tessella.backend import in_threads, limit_blas
 from tessella.estimators._checks import require_positive
 from tessella.estimators._training_set import TrainingSet
 from tessella.kernels import SCALINGS
@@ -47,6 +47,8 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         encodings: Sequence[str] = (ONE_HOT,),
         refine: bool = True,
         average: bool = True,
+        losses: str = "all",
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.effort = effort
@@ -57,6 +59,8 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         self.encodings = encodings
         self.refine = refine
         self.average = average
+        self.losses = losses
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
@@ -101,6 +105,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         settings = self._settings()
         chosen = order[: settings.search_rows]
         search = Search(
+            n_jobs=self.n_jobs,
             spaces=spaces,
             families=tuple(self.families),
             rows=chosen,
@@ -124,7 +129,9 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
 
     def _settings(self) -> SearchSettings:
         settings = EFFORTS[self.effort]
-        return settings if self.refine else replace(settings, refined=0)
+        if not self.refine:
+            settings = replace(settings, refined=0)
+        return settings if self.losses == "all" else replace(settings, svm_strengths=())
 
     def _spaces(
         self, reader: TableReader, codes: FloatArray, Y: FloatArray, weight: FloatArray
@@ -155,15 +162,21 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
     def _final_machines(
         self, entries: list[Entry], shares: FloatArray, Y: FloatArray, weight: FloatArray
     ) -> list[FittedMachine]:
-        found = []
-        for entry, share in zip(entries, shares, strict=True):
-            if share > 0:
-                for machine in entry.machines:
-                    part = float(share) / len(entry.machines)
-                    found.append(fit_machine(machine, part, Y, weight))
-        return found
+        wanted = [
+            (machine, float(share) / len(entry.machines))
+            for entry, share in zip(entries, shares, strict=True)
+            if share > 0
+            for machine in entry.machines
+        ]
+        largest = self._settings().largest_leaf
 
-    def _tell(self, text: str) -> None:
+        def fit(one: tuple[Machine, float]) -> FittedMachine:
+            return fit_machine(*one, Y, weight, largest)
+
+        return in_threads(fit, wanted, self.n_jobs)
+
+    def _tell(self, text: str, done: float) -> None:
+        del done
         if self.verbose:
             print(f"{type(self).__name__}: {text}", flush=True)
 
@@ -200,12 +213,13 @@ def _leaderboard(entries: list[Entry], shares: FloatArray) -> list[dict[str, Any
         {
             "error": entries[k].error,
             "weight": float(shares[k]),
-            "family": entries[k].pair[1],
-            "scaling": entries[k].pair[0].scaling,
-            "encoding": entries[k].pair[0].encoding.categories,
+            "family": entries[k].kernel.family,
+            "learned": entries[k].kernel.learned,
+            "scaling": entries[k].space.scaling,
+            "encoding": entries[k].space.encoding.categories,
             "stage": entries[k].stage,
             "target": entries[k].machines[0].target.name,
-            "loss": "squared",
+            "loss": entries[k].machines[0].loss.name,
             "C": float(np.median([machine.C for machine in entries[k].machines])),
         }
         for k in order

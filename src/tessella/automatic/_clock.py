@@ -15,23 +15,29 @@ class Clock:
     Parameters
     ----------
     seconds : float or None
-        Seconds after which the search ends. None for no limit.
+        Seconds that the whole fit may take. None for no limit.
     """
 
     def __init__(self, seconds: float | None) -> None:
         self._start = time.monotonic()
-        self._seconds = seconds
+        self._seconds = float("inf") if seconds is None else float(seconds)
+        self._reserved = 0.0
 
     @property
     def elapsed(self) -> float:
         """Seconds since the start."""
         return time.monotonic() - self._start
 
+    @property
     def left(self) -> float:
-        """Return the seconds that are left, infinity without a limit."""
-        return float("inf") if self._seconds is None else self._seconds - self.elapsed
+        """Seconds that are left; infinity without a limit."""
+        return self._seconds - self.elapsed
 
-    def check(self, *, needed: bool) -> None:
-        """Raise :class:`OutOfTimeError` if the time is over and an answer is there (`needed`)."""
-        if needed and self.left() <= 0:
+    def reserve(self, seconds: float) -> None:
+        """Keep some seconds for the fits that follow the search."""
+        self._reserved = seconds
+
+    def check(self) -> None:
+        """Raise :class:`OutOfTimeError` if the time of the search is over."""
+        if self.left <= self._reserved:
             raise OutOfTimeError

@@ -47,6 +47,10 @@ class Family(Protocol):
         """Return the kernel matrix between the rows of A and those of B, by default those of A."""
         ...
 
+    def steepness(self, scales: FloatArray) -> FloatArray:
+        """Return how fast the kernel falls along each column."""
+        ...
+
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """Return the derivatives of ``sum(M * K)`` by the parameters, with ``W = M * K``."""
         ...
@@ -66,6 +70,10 @@ class LaplaceFamily:
         """See :meth:`Family.gram`."""
         factors = np.exp(scales)
         return laplace_gram(A * factors, None if B is None else B * factors, n_jobs=1)
+
+    def steepness(self, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.steepness`."""
+        return np.exp(scales)
 
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.gradient`."""
@@ -89,6 +97,10 @@ class GaussianFamily:
         distances = cdist(left, left if B is None else B * factors, "sqeuclidean")
         np.negative(distances, out=distances)
         return np.exp(distances, out=distances)
+
+    def steepness(self, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.steepness`."""
+        return np.exp(scales)
 
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.gradient`."""
@@ -117,6 +129,10 @@ class TessellatedFamily:
         """See :meth:`Family.gram`."""
         right = None if B is None else _warped(B, scales)
         return laplace_gram(_warped(A, scales), right, n_jobs=1)
+
+    def steepness(self, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.steepness`."""
+        return 0.5 / (0.5 + np.exp(-scales))
 
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.gradient`."""

@@ -5,13 +5,15 @@ families, widths and C are compared on a grid. The scales of the columns of the 
 then found by descent of the leave-one-out error. A descent could fit the noise of so many scales,
 so it is cross-fitted: the scales of a fold are found from the errors of the rows of the other
 folds, and the errors of its own rows decide when to stop. The held-out predictions that an entry
-of the search reports are therefore not those that its scales were fitted to.
+of the search reports are therefore not those that its scales were fitted to. Support vector
+machines with the best kernel are candidates like the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,19 +22,27 @@ from scipy.optimize import minimize
 
 from tessella.automatic._clock import Clock, OutOfTimeError
 from tessella.automatic._families import FAMILIES
+from tessella.automatic._kernels import MachineKernel, ScaledKernel
+from tessella.automatic._losses import Hinge, MachineLoss, SquaredError, Tube
 from tessella.automatic._objective import NotPositiveDefiniteError, leave_one_out_gradient
 from tessella.automatic._settings import SearchSettings
 from tessella.automatic._spaces import Space
-from tessella.automatic._targets import PlainTarget, Target
+from tessella.automatic._targets import MarginTarget, PlainTarget, Target
+from tessella.backend import effective_threads, in_threads
 from tessella.leave_one_out import RidgePath
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+GRID, DESCENT = "grid", "descent"
 
 _CS = np.geomspace(0.1, 1e6, 15)
 _LARGEST_CHANGE = 6.0  # of the logarithm of a scale in a descent
 _C_RANGE = (-3.0, 14.0)  # of the logarithm of C in a descent
 # Pull of the logarithms of the scales towards a common one, relative to the logarithm of the error.
 _PULL = 0.03
+# Half-width of the tube in deviations of the held-out residuals.
+_TUBE = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +53,22 @@ class Machine:
     ----------
     space : Space
         Encoding and scaling of the features.
-    family : str
-        Family of the kernel.
-    scales : ndarray of shape (n_columns,)
-        Logarithm of the scale of each column of the space.
+    kernel : MachineKernel
+        Kernel on the coordinates of the space.
     C : float
         Weight of the loss.
+    loss : MachineLoss
+        Loss that the machine minimises.
     target : Target
         What the machine is fitted to.
     factor : float
-        Factor of predictions, for the logarithm of a target.
+        Factor with which scores become predictions.
     """
 
     space: Space
-    family: str
-    scales: FloatArray
+    kernel: MachineKernel
     C: float
+    loss: MachineLoss = SquaredError()
     target: Target = PlainTarget()
     factor: float = 1.0
 
@@ -70,13 +80,13 @@ class Entry:
     Attributes
     ----------
     machines : tuple of Machine
-        Machines whose scores are averaged.
+        Machines whose predictions are averaged, one for each fold of a descent.
     held_out : ndarray of shape (m, k)
-        Predictions of the search rows by machines that have not seen them.
+        Predictions of the outputs of the search rows by machines that have not seen them.
     error : float
         Weighted mean of the squared held-out errors, summed over the outputs.
     stage : str
-        "grid" or "descent".
+        Stage of the search that found the machines.
     """
 
     machines: tuple[Machine, ...]
@@ -85,9 +95,14 @@ class Entry:
     stage: str
 
     @property
-    def pair(self) -> tuple[Space, str]:
-        """The space and the family of the machines."""
-        return self.machines[0].space, self.machines[0].family
+    def space(self) -> Space:
+        """The space of the machines."""
+        return self.machines[0].space
+
+    @property
+    def kernel(self) -> MachineKernel:
+        """The kernel of the first machine."""
+        return self.machines[0].kernel
 
 
 @dataclass
@@ -96,16 +111,16 @@ class Search:
 
     Parameters
     ----------
-    spaces : list of Space
+    spaces : sequence of Space
         Encodings and scalings to choose from.
     families : sequence of str
         Families to choose from.
     rows : ndarray of int
         Search rows, in random order.
     Y : ndarray of shape (m, k)
-        Outputs of all rows.
+        Outputs of all rows: the standardised target, or indicators of the classes.
     targets : sequence of Target
-        What a machine may be fitted to.
+        What a squared-loss machine may be fitted to.
     weight : ndarray of shape (m,)
         Weights of all rows.
     settings : SearchSettings
@@ -113,83 +128,99 @@ class Search:
     clock : Clock
         Time that is left.
     tell : callable
-        Called with a line of text for every stage.
+        Called with the text and the finished fraction of the search after every step.
+    n_jobs : int or None
+        Number of threads.
     """
 
-    spaces: list[Space]
-    families: tuple[str, ...]
-    rows: NDArray[np.intp]
+    spaces: Sequence[Space]
+    families: Sequence[str]
+    rows: IntArray
     Y: FloatArray
-    targets: tuple[Target, ...]
+    targets: Sequence[Target]
     weight: FloatArray
     settings: SearchSettings
     clock: Clock
-    tell: Callable[[str], None]
+    tell: Callable[[str, float], None]
+    n_jobs: int | None = None
     entries: list[Entry] = field(default_factory=list)
+    complete: bool = False
 
     def run(self) -> list[Entry]:
-        """Search until all stages are finished or the time is over, and return the entries."""
+        """Search until all stages are finished or the time is over, and return the entries.
+
+        A KeyboardInterrupt ends the search like the time limit, once there is an entry.
+        """
         try:
-            starts = self._screen()
-            self._compare(starts)
+            self._compare(self._screen())
             self._refine()
+            self._try_other_losses()
+            self.complete = True
         except OutOfTimeError:
-            self.tell("the time limit ends the search")
+            self.tell("the time limit ends the search", 1.0)
+        except KeyboardInterrupt:
+            if not self.entries:
+                raise
+            self.tell("interrupted; the best machines found so far are used", 1.0)
         return self.entries
+
+    @property
+    def best(self) -> Entry:
+        """The entry with the smallest held-out error."""
+        return min(self.entries, key=lambda entry: entry.error)
 
     # ---------------------------------------------------------------------------- the stages
 
     def _screen(self) -> list[Machine]:
         """Find the best width of every space and family on few rows, the best of them first."""
-        found = []
         rows = self.rows[: self.settings.screen_rows]
-        for space in self.spaces:
-            for name in self.families:
-                widths = FAMILIES[name].widths
-                tried = [self._grid_point(space, name, width, rows) for width in widths]
-                found.append(min(tried, key=lambda point: point[0]))
-                self.clock.check(needed=bool(found))
+        pairs = [(space, family) for space in self.spaces for family in self.families]
+        found = in_threads(partial(self._best_width, rows), pairs, self.n_jobs)
         found.sort(key=lambda point: point[0])
-        self.tell(f"{len(found)} kinds of kernels compared on {len(rows)} rows")
+        self.tell(f"{len(found)} kinds of kernels compared on {len(rows)} rows", 0.1)
         return [machine for _, machine in found]
 
-    def _grid_point(
-        self, space: Space, family: str, width: float, rows: NDArray[np.intp]
-    ) -> tuple[float, Machine]:
-        scales = space.starting_scales(FAMILIES[family], width)
-        best = self._path(space, family, scales, rows).best(self.Y[rows], _CS)
-        return best.loo_error * self.Y.shape[1], Machine(space, family, scales, best.C)
+    def _best_width(self, rows: IntArray, pair: tuple[Space, str]) -> tuple[float, Machine]:
+        space, family = pair
+        tried = [self._grid_point(space, family, w, rows) for w in FAMILIES[family].widths]
+        return min(tried, key=lambda point: point[0])
 
-    def _path(
-        self, space: Space, family: str, scales: FloatArray, rows: NDArray[np.intp]
-    ) -> RidgePath:
-        A = space.coordinates[rows]
-        K = FAMILIES[family].gram(A, scales)
+    def _grid_point(
+        self, space: Space, family: str, width: float, rows: IntArray
+    ) -> tuple[float, Machine]:
+        kernel = ScaledKernel(family, space.starting_scales(FAMILIES[family], width))
+        best = self._path(space, kernel, rows).best(self.Y[rows], _CS)
+        return best.loo_error, Machine(space, kernel, best.C)
+
+    def _path(self, space: Space, kernel: MachineKernel, rows: IntArray) -> RidgePath:
+        K = kernel.matrix(space.coordinates[rows])
         # Equal rows were merged, and they are left out together.
         return RidgePath(K, self.weight[rows], left_out=np.ones(len(rows)), overwrite=True)
 
     def _compare(self, starts: list[Machine]) -> None:
         """Evaluate the best of the screened machines on all search rows."""
-        for machine in starts[: self.settings.compared]:
-            self.entries.append(self._evaluated(machine))
-            self.clock.check(needed=True)
-        self.tell(f"best held-out error {min(e.error for e in self.entries):.4g} of the grid")
+        # The first one in any case: a model of one machine is better than none.
+        self.entries.append(self._evaluated(starts[0]))
+        for batch in _batches(starts[1 : self.settings.compared], self.n_jobs):
+            self.clock.check()
+            self.entries += in_threads(self._evaluated, batch, self.n_jobs)
+        self.tell(f"held-out error {self.best.error:.4g} of the best kind of kernel", 0.25)
 
     def _evaluated(self, machine: Machine) -> Entry:
         """Evaluate a machine with its best C and its best target on the search rows."""
-        path = self._path(machine.space, machine.family, machine.scales, self.rows)
+        path = self._path(machine.space, machine.kernel, self.rows)
         found = []
         for target in self.targets:
             Y = target.forward(self.Y[self.rows])
             best = path.best(Y, _CS)
             own = replace(machine, C=best.C, target=target)
-            found.append(self._entry((own,), path.fit(Y, best.C).loo_residuals, "grid"))
+            scores = Y - path.fit(Y, best.C).loo_residuals
+            found.append(self._entry((own,), scores, GRID))
         return min(found, key=lambda entry: entry.error)
 
-    def _entry(self, machines: tuple[Machine, ...], residuals: FloatArray, stage: str) -> Entry:
-        """Return an entry from the held-out residuals of what the machines are fitted to."""
+    def _entry(self, machines: tuple[Machine, ...], scores: FloatArray, stage: str) -> Entry:
+        """Return an entry from the held-out scores of the machines."""
         Y, weight, target = self.Y[self.rows], self.weight[self.rows], machines[0].target
-        scores = target.forward(Y) - residuals
         factor = target.factor(scores, Y, weight)
         held_out = target.backward(scores, factor)
         error = float(weight @ ((Y - held_out) ** 2).sum(axis=1) / weight.sum())
@@ -199,59 +230,111 @@ class Search:
     def _refine(self) -> None:
         """Refine the scales of the best entries by cross-fitted descent."""
         best = sorted(self.entries, key=lambda entry: entry.error)[: self.settings.refined]
-        for entry in best:
+        for done, entry in enumerate(best, start=1):
+            self.clock.check()
             refined = self._descended(entry)
             if refined is not None:
                 self.entries.append(refined)
-                self.tell(
-                    f"{entry.pair[1]} kernels on {entry.pair[0].name} features: held-out error "
-                    f"{entry.error:.4g}, with a scale for each column {refined.error:.4g}"
-                )
-            self.clock.check(needed=True)
+            error = entry.error if refined is None else refined.error
+            self.tell(
+                f"{entry.kernel.family} kernels on {entry.space.name} features: held-out error "
+                f"{entry.error:.4g}, with a scale for each column {error:.4g}",
+                0.25 + 0.65 * done / len(best),
+            )
 
     # ------------------------------------------------------------------------------- descent
 
     def _descended(self, entry: Entry) -> Entry | None:
         """Return an entry with a machine for each fold, or None if descent does not help."""
         (machine,) = entry.machines
-        fold = np.random.default_rng(1).permutation(len(self.rows)) % self.settings.folds
-        paths = [list(self._descent(machine, fold != k)) for k in range(self.settings.folds)]
-        steps = max(map(len, paths))
-        entries = [self._after(paths, fold, step) for step in range(1, steps)]
+        fold = self._folds()
+        parts = [fold != k for k in range(fold.max() + 1)]
+        descents = in_threads(partial(self._descent, machine), parts, self.n_jobs)
+        steps = max(map(len, descents))
+        entries = [self._after(descents, fold, step) for step in range(1, steps)]
         best = min(entries, key=lambda own: own.error, default=entry)
         return best if best.error < entry.error else None
 
+    def _folds(self) -> IntArray:
+        count = min(self.settings.folds, len(self.rows))
+        return np.random.default_rng(1).permutation(len(self.rows)) % count
+
     def _after(
-        self, paths: list[list[tuple[Machine, FloatArray]]], fold: NDArray[Any], step: int
+        self, descents: list[list[tuple[Machine, FloatArray]]], fold: IntArray, step: int
     ) -> Entry:
         """Return the entry of the machines of all folds after a number of steps."""
-        now = [path[min(step, len(path) - 1)] for path in paths]
-        residuals = np.empty_like(now[0][1])
+        now = [path[min(step, len(path) - 1)] for path in descents]
+        scores = np.empty_like(now[0][1])
         for k, (_, own) in enumerate(now):
-            residuals[fold == k] = own[fold == k]
-        return self._entry(tuple(machine for machine, _ in now), residuals, "descent")
+            scores[fold == k] = own[fold == k]
+        return self._entry(tuple(machine for machine, _ in now), scores, DESCENT)
 
     def _descent(
         self, machine: Machine, counted: NDArray[np.bool_]
-    ) -> Iterator[tuple[Machine, FloatArray]]:
-        """Yield the machine and the leave-one-out residuals of all rows after every step."""
+    ) -> list[tuple[Machine, FloatArray]]:
+        """Return the machine and the leave-one-out scores of all rows after every step.
+
+        When the time is over, the steps so far are returned.
+        """
         objective = DescentObjective(self, machine, counted)
         start = np.append(np.zeros(objective.n_groups), np.log(machine.C))
         path = [objective.seen(start)]
-        bounds = [(-_LARGEST_CHANGE, _LARGEST_CHANGE)] * objective.n_groups + [_C_RANGE]
-        minimize(
-            objective,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            callback=lambda x: path.append(objective.seen(x)),
-            options={
-                "maxiter": self.settings.descent_steps,
-                "maxfun": 2 * self.settings.descent_steps,
-            },
-        )
-        yield from path
+        steps = self.settings.descent_steps
+        try:
+            minimize(
+                objective,
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(-_LARGEST_CHANGE, _LARGEST_CHANGE)] * objective.n_groups + [_C_RANGE],
+                callback=lambda x: path.append(objective.seen(x)),
+                options={"maxiter": steps, "maxfun": 2 * steps},
+            )
+        except OutOfTimeError:
+            pass
+        return path
+
+    # ---------------------------------------------------------------------------- other losses
+
+    def _try_other_losses(self) -> None:
+        """Evaluate support vector machines with the kernels of the best entry."""
+        costly = self.Y.shape[1] > self.settings.most_svm_outputs
+        if costly or not self.settings.svm_strengths:
+            return
+        best = self.best
+        loss, target = self._margin_loss(best)
+        for strength in self.settings.svm_strengths:
+            self.clock.check()
+            machines = [
+                replace(own, C=strength, loss=loss, target=target) for own in best.machines
+            ]
+            found = in_threads(self._svm_scores, machines, self.n_jobs)
+            scores = found[0]
+            if len(machines) > 1:
+                fold = self._folds()
+                for k, own in enumerate(found):
+                    scores[fold == k] = own[fold == k]
+            self.entries.append(self._entry(tuple(machines), scores, best.stage))
+            self.tell(
+                f"{loss.name} loss with C={strength:g}: held-out error "
+                f"{self.entries[-1].error:.4g}",
+                0.95,
+            )
+
+    def _margin_loss(self, best: Entry) -> tuple[Any, Target]:
+        if self.Y.shape[1] > 1:
+            return Hinge(), MarginTarget()
+        target = best.machines[0].target
+        residual = self.Y[self.rows] - best.held_out
+        weight = self.weight[self.rows]
+        deviation = np.sqrt(weight @ residual[:, 0] ** 2 / weight.sum())
+        return Tube(float(_TUBE * deviation)), target
+
+    def _svm_scores(self, machine: Machine) -> FloatArray:
+        K = machine.kernel.matrix(machine.space.coordinates[self.rows])
+        Y, loss = machine.target.forward(self.Y[self.rows]), machine.loss
+        assert isinstance(loss, Hinge | Tube)
+        return loss.held_out_scores(K, Y, machine.C, self.weight[self.rows])
 
 
 class DescentObjective:
@@ -262,41 +345,42 @@ class DescentObjective:
     """
 
     def __init__(self, search: Search, machine: Machine, counted: NDArray[np.bool_]) -> None:
+        kernel = machine.kernel
+        assert isinstance(kernel, ScaledKernel)
         rows, space = search.rows, machine.space
-        self._machine, self._clock = machine, search.clock
+        self._machine, self._clock, self._kernel = machine, search.clock, kernel
         self._A, self._group = space.coordinates[rows], space.group
-        self._Y = machine.target.forward(search.Y[rows])
-        self._weight = search.weight[rows]
+        self._Y, self._weight = machine.target.forward(search.Y[rows]), search.weight[rows]
         self._counted = self._weight * counted
-        self._seen: dict[bytes, FloatArray] = {}
+        self._last: tuple[bytes, FloatArray] | None = None
         self.n_groups = space.n_groups
 
-    def machine_at(self, x: FloatArray) -> Machine:
-        """Return the machine of a vector of parameters."""
-        own = self._machine
-        scales = own.scales + x[:-1][self._group]
-        return replace(own, scales=scales, C=float(np.exp(x[-1])))
+    def scales_at(self, x: FloatArray) -> FloatArray:
+        """Return the logarithms of the scales of the columns."""
+        return self._kernel.scales + x[:-1][self._group]
 
     def seen(self, x: FloatArray) -> tuple[Machine, FloatArray]:
-        """Return the machine and its residuals at parameters that were evaluated last."""
-        if x.tobytes() not in self._seen:
+        """Return the machine and its leave-one-out scores at a vector of parameters."""
+        if self._last is None or self._last[0] != x.tobytes():
             self(x)
-        residuals = self._seen[x.tobytes()]
-        self._seen.clear()
-        return self.machine_at(x), residuals
+        assert self._last is not None
+        kernel = replace(self._kernel, scales=self.scales_at(x))
+        machine = replace(self._machine, kernel=kernel, C=float(np.exp(x[-1])))
+        return machine, self._Y - self._last[1]
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective and its gradient."""
-        self._clock.check(needed=True)
-        machine = self.machine_at(x)
-        family = FAMILIES[machine.family]
-        K = family.gram(self._A, machine.scales)
+        self._clock.check()
+        family, scales = FAMILIES[self._kernel.family], self.scales_at(x)
+        K = family.gram(self._A, scales)
         try:
-            found = leave_one_out_gradient(K, self._Y, 1.0 / machine.C, self._weight, self._counted)
+            found = leave_one_out_gradient(
+                K, self._Y, float(np.exp(-x[-1])), self._weight, self._counted
+            )
         except NotPositiveDefiniteError:
             return np.inf, np.zeros_like(x)
-        self._seen[x.tobytes()] = found.residuals
-        by_column = family.gradient(found.kernel_gradient * K, self._A, machine.scales)
+        self._last = (x.tobytes(), found.residuals)
+        by_column = family.gradient(found.kernel_gradient * K, self._A, scales)
         gradient = np.empty_like(x)
         gradient[:-1] = np.bincount(self._group, by_column, minlength=self.n_groups)
         gradient[-1] = -found.diagonal_gradient
@@ -304,3 +388,9 @@ class DescentObjective:
         spread = x[:-1] - x[:-1].mean()
         gradient[:-1] += 2.0 * _PULL / self.n_groups * spread
         return np.log(found.error) + _PULL * float(np.mean(spread**2)), gradient
+
+
+def _batches(items: list[Any], n_jobs: int | None) -> list[list[Any]]:
+    """Return the items in batches of as many as run at a time."""
+    size = effective_threads(n_jobs)
+    return [items[k : k + size] for k in range(0, len(items), size)]

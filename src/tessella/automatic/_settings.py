@@ -27,6 +27,13 @@ class SearchSettings:
         Largest number of steps of a descent. Most of the gain comes from the first few.
     average_steps : int
         Number of steps of the greedy average. The weights are multiples of its inverse.
+    svm_strengths : tuple of float
+        Values of C with which support vector machines are tried.
+    most_svm_outputs : int
+        Largest number of outputs for which support vector machines are tried. They need a machine
+        for each class, while squared-loss machines are one linear system for all classes.
+    largest_leaf : int
+        Largest number of rows of an exact machine. More rows are divided into leaves.
     """
 
     screen_rows: int = 400
@@ -36,10 +43,15 @@ class SearchSettings:
     folds: int = 3
     descent_steps: int = 10
     average_steps: int = 20
+    svm_strengths: tuple[float, ...] = (1.0, 30.0)
+    most_svm_outputs: int = 2
+    largest_leaf: int = 8000
 
 
 EFFORTS = {
-    "low": SearchSettings(300, 700, 3, 1, 2, 8),
+    "low": SearchSettings(300, 700, 3, 1, 2, 8, svm_strengths=(), largest_leaf=4000),
     "medium": SearchSettings(),
-    "high": SearchSettings(800, 2000, 10, 8, 4, 16),
+    "high": SearchSettings(
+        800, 2000, 10, 8, 4, 16, svm_strengths=(0.3, 3.0, 30.0, 300.0), most_svm_outputs=10
+    ),
 }

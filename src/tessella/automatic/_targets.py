@@ -1,7 +1,9 @@
-"""What a machine is fitted to: the target itself, or its logarithm where it is skewed.
+"""What a machine is fitted to, and how its scores predict the outputs.
 
-A machine for a logarithm predicts a median-like value. Its predictions are multiplied by the factor
-with the smallest squared held-out error, so that they estimate means like those of all others.
+A machine is fitted to the outputs themselves (a standardised target, or indicators of classes), to
+the logarithm of a skewed target, or to labels -1 and +1 for the hinge loss. Scores of the latter
+two do not estimate means; they are multiplied by the factor with the smallest squared held-out
+error.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ FloatArray = NDArray[np.float64]
 _SKEWED = 0.8
 # Logarithms are predicted up to this far beyond their range on the training rows, in deviations.
 _BEYOND = 0.25
+# Scores of support vector machines beyond this say no more about the class.
+_LARGEST_SCORE = 1.5
 
 
 @dataclass(frozen=True)
@@ -29,11 +33,6 @@ class PlainTarget:
     def forward(self, Y: FloatArray) -> FloatArray:
         """Return what a machine is fitted to."""
         return Y
-
-    def held_out(self, scores: FloatArray, Y: FloatArray, weight: FloatArray) -> FloatArray:
-        """Return held-out predictions of the outputs from held-out scores of a machine."""
-        del Y, weight
-        return scores
 
     def factor(self, scores: FloatArray, Y: FloatArray, weight: FloatArray) -> float:
         """Return the factor of the predictions."""
@@ -100,10 +99,6 @@ class LogTarget:
         """Return what a machine is fitted to."""
         return (np.log(self.sign * Y + self.shift) - self.mean) / self.deviation
 
-    def held_out(self, scores: FloatArray, Y: FloatArray, weight: FloatArray) -> FloatArray:
-        """Return held-out predictions of the outputs from held-out scores of a machine."""
-        return self.backward(scores, self.factor(scores, Y, weight))
-
     def factor(self, scores: FloatArray, Y: FloatArray, weight: FloatArray) -> float:
         """Return the factor of the predictions with the smallest squared error."""
         raw = self._positive(scores)
@@ -120,4 +115,29 @@ class LogTarget:
         return positive
 
 
-Target = PlainTarget | LogTarget
+@dataclass(frozen=True)
+class MarginTarget:
+    """Labels -1 and +1: one output for two classes, one for each of several classes."""
+
+    name = "margin"
+
+    def forward(self, Y: FloatArray) -> FloatArray:
+        """Return what a machine is fitted to."""
+        return 2.0 * (Y[:, 1:] if Y.shape[1] == 2 else Y) - 1.0
+
+    def factor(self, scores: FloatArray, Y: FloatArray, weight: FloatArray) -> float:
+        """Return the factor of the predictions with the smallest squared error."""
+        own, wanted = _bounded(scores), 0.5 * self.forward(Y)
+        return float((weight[:, None] * own * wanted).sum() / (weight[:, None] * own**2).sum())
+
+    def backward(self, scores: FloatArray, factor: float) -> FloatArray:
+        """Return predictions of the outputs from scores of a machine."""
+        halves = 0.5 + factor * _bounded(scores)
+        return np.column_stack([1.0 - halves, halves]) if scores.shape[1] == 1 else halves
+
+
+def _bounded(scores: FloatArray) -> FloatArray:
+    return np.clip(scores, -_LARGEST_SCORE, _LARGEST_SCORE)
+
+
+Target = PlainTarget | LogTarget | MarginTarget

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tessella.backend import in_threads
 from tessella.cones import Nonnegative, Sensitivities
 from tessella.kernels._base import (
     BoundKernelSet,
@@ -21,7 +22,6 @@ from tessella.kernels._dictionary import (
     MOST_STACKED,
     MOST_STACKED_BYTES,
     FittedDictionary,
-    in_threads,
     strips,
 )
 from tessella.kernels._functions import FunctionKernel

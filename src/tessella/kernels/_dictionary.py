@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from tessella.backend import effective_threads
+from tessella.backend import in_threads
 from tessella.cones import Cone, Nonnegative
 from tessella.kernels._base import FloatArray, KernelSet, as_rows
 from tessella.kernels._functions import (
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from tessella.kernels._bound_dictionary import BoundDictionary
 
 IntArray = NDArray[np.intp]
-_S = TypeVar("_S")
-_T = TypeVar("_T")
 
 BANDWIDTHS = tuple(float(b) for b in np.geomspace(0.5, 10.0, 10).round(3))
 DEGREES = (1, 2, 3)
@@ -444,12 +441,3 @@ def strips(n_rows: int, n_columns: int) -> list[slice]:
     """Return slices of rows whose tiles fit the cache."""
     height = max(1, _TILE_ENTRIES // max(1, n_columns))
     return [slice(k, min(k + height, n_rows)) for k in range(0, n_rows, height)]
-
-
-def in_threads(work: Callable[[_S], _T], pieces: list[_S], n_jobs: int | None) -> list[_T]:
-    """Return the results of pieces of work in their order, whatever the number of threads."""
-    threads = min(effective_threads(n_jobs), len(pieces))
-    if threads < 2:
-        return [work(piece) for piece in pieces]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, pieces))

@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
 from tessella import _core
-from tessella.backend import effective_threads
+from tessella.backend import effective_threads, in_threads
 from tessella.kernels._base import FloatArray, as_rows
-from tessella.kernels._dictionary import in_threads, strips
+from tessella.kernels._dictionary import strips
 
 # Largest sum of the ranges of all coordinates for which the factors exp(2a) of a pair of rows and
 # all their products stay within the range of double precision, which ends at exp(709).
