@@ -12,9 +12,9 @@ max_threads = _native.max_threads
 solve_dual = _native.solve_dual
 
 __all__ = [
-    "absolute_pair_sums",
     "KernelRows",
     "KernelRows32",
+    "absolute_pair_sums",
     "kernel_matrix",
     "max_product",
     "max_product_apply",

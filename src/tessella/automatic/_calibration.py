@@ -9,12 +9,10 @@ from scipy.special import logsumexp, softmax
 
 FloatArray = NDArray[np.float64]
 
-# Added to every row of the calibration as a fraction of a row of the average frequencies, so that
-# classes without errors do not get infinite logits.
-_PRIOR = 1.0
 
-
-def fit_calibration(scores: FloatArray, classes: NDArray[np.intp], weight: FloatArray) -> FloatArray:
+def fit_calibration(
+    scores: FloatArray, classes: NDArray[np.intp], weight: FloatArray
+) -> FloatArray:
     """Find the map of scores to logits with the smallest held-out logarithmic loss.
 
     The logits are ``slope * scores`` plus, for two classes, an offset of the second one. More
@@ -51,7 +49,7 @@ def fit_calibration(scores: FloatArray, classes: NDArray[np.intp], weight: Float
         pull = 1e-4 / n_rows
         return value + pull * x[0] ** 2, np.array([slope + 2 * pull * x[0], offset])
 
-    start = np.array([4.0, -2.0 * offset_used * 0.0])
+    start = np.array([4.0, 0.0])
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 200.0), (-50.0, 50.0)])
     return np.asarray(found.x)
 

@@ -46,7 +46,6 @@ class MachineLoss(Protocol):
         ...
 
 
-
 @dataclass(frozen=True)
 class SquaredError:
     """The squared loss, whose machines are one linear system for all outputs."""
@@ -67,7 +66,6 @@ class SquaredError:
         coef = solved[:, 1:] - np.outer(solved[:, 0], intercept)
         coef -= coef.mean(axis=0)  # exactly feasible in spite of rounding
         return Solution(coef, intercept, _squared_gap(K, Y, coef, intercept, ridge))
-
 
 
 def _squared_gap(
@@ -107,7 +105,6 @@ class _SupportVectors:
         return np.column_stack(columns)
 
 
-
 @dataclass(frozen=True)
 class Hinge(_SupportVectors):
     """The hinge loss, for outputs that are -1 or +1."""
@@ -117,8 +114,6 @@ class Hinge(_SupportVectors):
     def dual(self, y: FloatArray, C: float, weight: FloatArray) -> DualProblem:
         """See :meth:`_SupportVectors.dual`."""
         return DualProblem.classification(y, C * weight)
-
-
 
 
 @dataclass(frozen=True)

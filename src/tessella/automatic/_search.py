@@ -305,9 +305,7 @@ class Search:
         loss, target = self._margin_loss(best)
         for strength in self.settings.svm_strengths:
             self.clock.check()
-            machines = [
-                replace(own, C=strength, loss=loss, target=target) for own in best.machines
-            ]
+            machines = [replace(own, C=strength, loss=loss, target=target) for own in best.machines]
             found = in_threads(self._svm_scores, machines, self.n_jobs)
             scores = found[0]
             if len(machines) > 1:

@@ -55,9 +55,7 @@ def table_columns(
     return array_columns(X, _declared(categorical_features, numbers) if reset else frozenset())
 
 
-def _declared(
-    given: Sequence[Hashable] | None, known: Iterable[Hashable]
-) -> frozenset[Hashable]:
+def _declared(given: Sequence[Hashable] | None, known: Iterable[Hashable]) -> frozenset[Hashable]:
     """Return the columns that are declared as categories in a fit."""
     if isinstance(given, str):
         raise ValueError(
@@ -67,7 +65,6 @@ def _declared(
     unknown = sorted(str(name) for name in declared - set(known))
     if unknown:
         raise ValueError(
-            f"categorical_features names {unknown}, which are not among the columns "
-            f"{list(known)}."
+            f"categorical_features names {unknown}, which are not among the columns {list(known)}."
         )
     return declared
