@@ -95,8 +95,8 @@ class GaussianFamily:
         factors = np.exp(scales) * 0.5**0.5
         left = A * factors
         distances = cdist(left, left if B is None else B * factors, "sqeuclidean")
-        np.negative(distances, out=distances)
-        return np.exp(distances, out=distances)
+        K: FloatArray = np.negative(distances, out=distances)
+        return np.exp(K, out=K)
 
     def steepness(self, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.steepness`."""

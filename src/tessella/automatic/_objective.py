@@ -99,7 +99,7 @@ def _centred_inverse(K: FloatArray, ridge: FloatArray) -> FloatArray:
     if failed:
         raise NotPositiveDefiniteError
     inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    H = np.tril(inverse)
+    H: FloatArray = np.tril(inverse)
     H += np.tril(inverse, -1).T
     sums = H.sum(axis=1)
     H -= np.outer(sums, sums / sums.sum())

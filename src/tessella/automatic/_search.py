@@ -12,6 +12,7 @@ machines with the best kernel are candidates like the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -68,8 +69,8 @@ class Machine:
     space: Space
     kernel: MachineKernel
     C: float
-    loss: MachineLoss = SquaredError()
-    target: Target = PlainTarget()
+    loss: MachineLoss = field(default_factory=SquaredError)
+    target: Target = field(default_factory=PlainTarget)
     factor: float = 1.0
 
 
@@ -280,7 +281,7 @@ class Search:
         start = np.append(np.zeros(objective.n_groups), np.log(machine.C))
         path = [objective.seen(start)]
         steps = self.settings.descent_steps
-        try:
+        with suppress(OutOfTimeError):
             minimize(
                 objective,
                 start,
@@ -290,8 +291,6 @@ class Search:
                 callback=lambda x: path.append(objective.seen(x)),
                 options={"maxiter": steps, "maxfun": 2 * steps},
             )
-        except OutOfTimeError:
-            pass
         return path
 
     # ---------------------------------------------------------------------------- other losses
