@@ -23,9 +23,9 @@ def max_product(
     threads: int,
 ) -> None: ...
 def absolute_pair_sums(
-    weights: NDArray[np.float64],
-    columns: NDArray[np.float64],
-    out: NDArray[np.float64],
+    weights: NDArray[float64],
+    columns: NDArray[float64],
+    out: NDArray[float64],
     threads: int,
 ) -> None: ...
 def max_product_apply(

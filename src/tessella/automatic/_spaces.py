@@ -69,7 +69,7 @@ class Space:
         several = np.bincount(self.group)[self.group] > 1
         scale = family.start(width, self.n_groups)
         halved = several & self._one_hot()
-        return np.full(len(self.group), scale) - np.log(2.0) * halved
+        return np.asarray(scale - np.log(2.0) * halved)
 
     def _one_hot(self) -> bool:
         return self.encoding.categories == "one-hot"
