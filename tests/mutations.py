@@ -952,8 +952,8 @@ MUTATIONS = (
     Mutation(
         "_k_means (copies of a row)",
         "features/_landmarks.py",
-        "sums = np.bincount(label, weights=counts * scaled[:, k], minlength=count)",
-        "sums = np.bincount(label, weights=scaled[:, k], minlength=count)",
+        "np.bincount(label, weights=counts * x, minlength=count)",
+        "np.bincount(label, weights=x, minlength=count)",
         (FEATURES,),
     ),
     # ---- first-order solvers
