@@ -42,6 +42,32 @@ class Fitted:
     gap: float | None = None
 
 
+def plain(value: Any) -> Any:
+    """A parameter as JSON has it.
+
+    Parameters
+    ----------
+    value : object
+        Numbers, texts, and lists and dictionaries of them stay what they are; of a partial
+        function the keywords are kept (a kernel and its width), of all else its text.
+
+    Returns
+    -------
+    object
+        What `json.dumps` takes.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return {str(name): plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    keywords = getattr(value, "keywords", None)
+    return plain(keywords) if keywords else str(value)
+
+
 # A function of task, X, y and seed; everything random in it, the folds too, comes from the seed.
 Run = Callable[[str, NDArray[np.float64], NDArray[Any], int], Fitted]
 
@@ -64,6 +90,9 @@ class Method:
         A package that has to be installed.
     place : str
         ``module:function`` that tunes and fits, with the signature of `Run`.
+    edition : int
+        Counts the changes of the method's code that can change its results: cells of another
+        edition are measured again.
     """
 
     name: str
@@ -72,6 +101,7 @@ class Method:
     paper: str | None = None
     tasks: tuple[str, ...] = BOTH
     needs: str | None = None
+    edition: int = 1
 
     def missing(self) -> str | None:
         """Why the method cannot be used here; None if it can."""
