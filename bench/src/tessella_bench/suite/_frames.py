@@ -86,7 +86,7 @@ def as_categories(X: Any) -> Prepare:
 
     def prepare(table: Any) -> Any:
         columns = [
-            pd.Categorical(table[name].astype(object), categories=known[name])
+            pd.Categorical(_among(table[name], known[name]), categories=known[name])
             if name in known
             else table[name].to_numpy(dtype=np.float64)
             for name in table.columns
@@ -94,6 +94,11 @@ def as_categories(X: Any) -> Prepare:
         return pd.DataFrame({f"f{j}": column for j, column in enumerate(columns)})
 
     return prepare
+
+
+def _among(column: Any, known: list[str]) -> Any:
+    values = column.astype(object)
+    return values.where(values.isin(known), None)
 
 
 def as_numbers(X: Any, *, scaled: bool) -> Prepare:

@@ -27,7 +27,7 @@ _STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # gamma times the number of columns, which are standardised
 _TUBES = (0.01, 0.1)  # in deviations of the target
 _LIMITS = {"cache_size": 500, "max_iter": 1_000_000}
-_RIDGES = tuple(10.0**k for k in range(-6, 2))
+RIDGES = tuple(10.0**k for k in range(-6, 2))
 _DISTANCES = {"rbf": "sqeuclidean", "laplacian": "cityblock"}
 
 Matrix = NDArray[np.float64]
@@ -112,18 +112,18 @@ def _best_ridge(task: str, A: Matrix, target: Any, Y: Matrix, seed: int) -> dict
         for width in _WIDTHS:
             gamma = width / A.shape[1]
             K = np.exp(-gamma * apart)
-            found = [list(_losses(task, K, Y, *part)) for part in parts]
+            found = [list(held_out_losses(task, K, Y, *part)) for part in parts]
             losses[kernel, gamma] = np.mean(found, axis=0)
     kernel, gamma = min(losses, key=lambda point: losses[point].min())
-    ridge = _RIDGES[int(np.argmin(losses[kernel, gamma]))]
+    ridge = RIDGES[int(np.argmin(losses[kernel, gamma]))]
     return {"kernel": kernel, "gamma": gamma, "alpha": ridge}
 
 
-def _losses(task: str, K: Matrix, Y: Matrix, learn: Any, judge: Any) -> Iterator[float]:
+def held_out_losses(task: str, K: Matrix, Y: Matrix, learn: Any, judge: Any) -> Iterator[float]:
     """Losses on held-out rows, for each ridge in turn."""
     values, U = eigh(K[np.ix_(learn, learn)])
     UY, L = U.T @ Y[learn], K[np.ix_(judge, learn)] @ U
-    for ridge in _RIDGES:
+    for ridge in RIDGES:
         F = L @ (UY / (np.maximum(values, 0.0) + ridge)[:, None])
         if task == CLASSIFICATION:
             yield float(np.mean(F.argmax(axis=1) != Y[judge].argmax(axis=1)))

@@ -66,7 +66,7 @@ class SuitePlan:
         list of list of Cell
             So that a run that is interrupted has compared the most important methods on all sets.
         """
-        return [
+        groups = [
             [
                 Cell(data.name, method.name, split, size)
                 for method in self.methods
@@ -76,6 +76,7 @@ class SuitePlan:
             for size in self.sizes
             for split in range(divisions(size, self.splits))
         ]
+        return [group for group in groups if group]
 
     def cells(self) -> list[Cell]:
         """All cells in the order in which they are measured."""
