@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import queue
@@ -41,6 +42,8 @@ _POLL_SECONDS = 0.2
 _BUSY_FACTOR = 20.0
 
 WALL, PROCESSOR = "wall", "processor"
+# The clock to cap by: not every system can end a process by what it has used.
+BEST_CLOCK = WALL if importlib.util.find_spec("resource") is None else PROCESSOR
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, TextIO
 
@@ -137,17 +136,13 @@ def _score(task: str, y: Any, predicted: Any) -> Record:
 
 
 def _limit_processor(seconds: float | None) -> None:
-    """Let the system end this process when it has used so many more seconds; None takes it back.
+    """Let the system end this process when it has used so many more seconds; None takes it back."""
+    import resource  # not every system has it; the engine does not ask for a limit there
 
-    A system that has no such limit leaves the cap to the engine's clock.
-    """
-    with suppress(ImportError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the signal would write one
-        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-        soft = hard if seconds is None else math.ceil(time.process_time() + seconds)
-        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the signal would write one
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    soft = hard if seconds is None else math.ceil(time.process_time() + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def _own_output() -> TextIO:

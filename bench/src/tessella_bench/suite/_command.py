@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tessella_bench._cells import CellStore, Record
-from tessella_bench._engine import PROCESSOR, Settings, fill
+from tessella_bench._engine import BEST_CLOCK, Settings, fill
 from tessella_bench._terminal import (
     EXIT_INTERRUPTED,
     default_folder,
@@ -119,7 +119,7 @@ def suite(
     plan = make_suite_plan(
         wanted, names, sizes, splits, data, pythons=_pythons(python or []), variants=tried
     )
-    settings = Settings(time_cap, jobs, data, plan.recipes, PROCESSOR)
+    settings = Settings(time_cap, jobs, data, plan.recipes, BEST_CLOCK)
     complete = _measure(plan, CellStore(folder), settings, listed(fresh) or [])
     _report(folder, place, (sizes, splits, None, None))
     if not complete:

@@ -43,7 +43,9 @@ def members(leaderboard: Any) -> list[dict[str, Any]]:
     if hasattr(leaderboard, "to_dict"):
         rows = leaderboard.to_dict(orient="records")
     return [
-        {key: row[key] for key in MEMBER_KEYS if key in row} for row in rows if row.get("weight")
+        {key: row[key] for key in MEMBER_KEYS if key in row}
+        for row in rows
+        if (row.get("weight") or 0.0) > 0.0
     ]
 
 
