@@ -24,14 +24,8 @@ from tessella_bench.suite._search import FOLDS, folds
 # A grid of five folds on 4,000 rows would not end within the cap; users would do the same.
 _MOST_ROWS_TO_TUNE_ON = 2000
 _STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
-_WIDTHS = (
-    0.03,
-    0.1,
-    0.3,
-    1.0,
-    3.0,
-    10.0,
-)  # gamma times the number of columns, which are standardised
+# gamma times the number of columns, which are standardised
+_WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _TUBES = (0.01, 0.1)  # in deviations of the target
 _LIMITS = {"cache_size": 500, "max_iter": 1_000_000}
 RIDGES = tuple(10.0**k for k in range(-6, 2))
