@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from tessella._core import absolute_pair_sums
-from tessella.kernels import laplace_gram
+from tessella.kernels import absolute_pair_sums, laplace_gram
 
 FloatArray = NDArray[np.float64]
 
@@ -77,7 +76,7 @@ class LaplaceFamily:
 
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.gradient`."""
-        return -np.exp(scales) * _absolute_sums(W, A)
+        return -np.exp(scales) * absolute_pair_sums(W, A, n_jobs=1)
 
 
 class GaussianFamily:
@@ -171,7 +170,7 @@ class TessellatedFamily:
         """See :meth:`Family.gradient`."""
         margins = np.exp(-scales)
         # |u - v| of the warped coordinates falls with the margin as fast as these differences.
-        return -margins * _absolute_sums(W, 0.5 / _room(A, scales))
+        return -margins * absolute_pair_sums(W, 0.5 / _room(A, scales), n_jobs=1)
 
 
 FAMILIES: dict[str, Any] = {
@@ -193,9 +192,3 @@ def _room(A: FloatArray, scales: FloatArray) -> FloatArray:
 
 def _warped(A: FloatArray, scales: FloatArray) -> FloatArray:
     return -0.5 * np.log(_room(A, scales))
-
-
-def _absolute_sums(W: FloatArray, A: FloatArray) -> FloatArray:
-    sums = np.empty(A.shape[1])
-    absolute_pair_sums(W, np.ascontiguousarray(A.T), sums, 1)
-    return sums

@@ -25,12 +25,11 @@ from tessella.automatic._clock import Clock, OutOfTimeError
 from tessella.automatic._families import FAMILIES
 from tessella.automatic._kernels import MachineKernel, ScaledKernel
 from tessella.automatic._losses import Hinge, MachineLoss, SquaredError, Tube
-from tessella.automatic._objective import NotPositiveDefiniteError, leave_one_out_gradient
 from tessella.automatic._settings import SearchSettings
 from tessella.automatic._spaces import Space
 from tessella.automatic._targets import MarginTarget, PlainTarget, Target
 from tessella.backend import effective_threads, in_threads
-from tessella.leave_one_out import RidgePath
+from tessella.leave_one_out import NotPositiveDefiniteError, RidgePath, leave_one_out_gradient
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

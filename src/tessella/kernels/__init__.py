@@ -11,7 +11,7 @@ from tessella.kernels._base import (
 )
 from tessella.kernels._bound_dictionary import BoundDictionary
 from tessella.kernels._dictionary import FittedDictionary, KernelDictionary
-from tessella.kernels._distances import laplace_gram
+from tessella.kernels._distances import absolute_pair_sums, laplace_gram
 from tessella.kernels._features import FiniteKernelSet
 from tessella.kernels._functions import FunctionKernel, Gaussian, Polynomial
 from tessella.kernels._integral import IntegralKernels
@@ -61,6 +61,7 @@ __all__ = [
     "StackedKernels",
     "TessellatedKernels",
     "UnitBox",
+    "absolute_pair_sums",
     "basis_functions",
     "basis_names",
     "check_scaling",

@@ -291,3 +291,41 @@ def laplace_gram(
     K = np.empty((len(left), len(right)))
     LaplaceSide(right).matrix(left, K, n_jobs)
     return K
+
+
+def absolute_pair_sums(W: ArrayLike, A: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
+    """Sum ``W[i, k] * |A[i, j] - A[k, j]|`` over all pairs of rows, for each column j.
+
+    It is what the derivative of a sum over the entries of a Laplace kernel by the scales of its
+    columns needs. Nothing of size (m, m) is allocated.
+
+    Parameters
+    ----------
+    W : array-like of shape (m, m)
+        Symmetric matrix of weights. Only the entries below the diagonal are read.
+    A : array-like of shape (m, n)
+        Rows.
+    n_jobs : int, default=None
+        Number of threads. None uses all cores that the process may use. The result does not
+        depend on it.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        A sum for each column.
+
+    Examples
+    --------
+    >>> from tessella.kernels import absolute_pair_sums
+    >>> absolute_pair_sums([[1.0, 2.0], [2.0, 5.0]], [[0.0, 3.0], [1.0, 3.0]]).tolist()
+    [4.0, 0.0]
+    """
+    rows = as_rows(A)
+    weights = np.ascontiguousarray(W, dtype=np.float64)
+    if weights.shape != (len(rows), len(rows)):
+        raise ValueError(f"W has shape {weights.shape}, but A has {len(rows)} rows.")
+    sums = np.empty(rows.shape[1])
+    _core.absolute_pair_sums(
+        weights, np.ascontiguousarray(rows.T), sums, effective_threads(n_jobs)
+    )
+    return sums
