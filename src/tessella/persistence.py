@@ -37,6 +37,7 @@ from tessella.kernels import (
     KernelSum,
     LaplaceKernels,
     LearnedKernel,
+    MaternKernels,
     Polynomial,
     PolynomialKernels,
     TessellatedKernels,
@@ -85,6 +86,7 @@ _FAMILIES: tuple[type[KernelSet], ...] = (
     PolynomialKernels,
     GaussianKernels,
     LaplaceKernels,
+    MaternKernels,
     KernelDictionary,
     FittedDictionary,
     KernelSum,
@@ -115,7 +117,8 @@ _NO_FIT = "the arrays of the model do not fit together."
 _TAG = "$type"  # marks values that JSON cannot represent directly
 # Tags that do not stand for a class of the table above.
 _RESERVED = ("array", "blocks", "dict", "float", "history", "shared", "text", "tuple", *_PARTS)
-_NOT_OF_THE_MODEL = ("_predictor_cache", "_skl_callbacks")  # rebuilt when needed; for fits alone
+# Rebuilt when needed; for fits alone; not of the model but of its data.
+_NOT_OF_THE_MODEL = ("_predictor_cache", "_skl_callbacks", "_fit_rows")
 
 
 class ModelFileError(ArchiveError):

@@ -21,7 +21,12 @@ from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import SCALINGS, UnitBox, check_scaling
-from tessella.kernels._single import GaussianKernels, LaplaceKernels, SingleKernelSet
+from tessella.kernels._single import (
+    GaussianKernels,
+    LaplaceKernels,
+    MaternKernels,
+    SingleKernelSet,
+)
 from tessella.kernels._stacked import StackedKernels
 from tessella.kernels._sum import KernelSum
 from tessella.kernels._tessellated import TessellatedKernels
@@ -45,6 +50,7 @@ __all__ = [
     "KernelsOnFeatures",
     "LaplaceKernels",
     "LearnedKernel",
+    "MaternKernels",
     "MatrixMoments",
     "Moments",
     "Polynomial",
