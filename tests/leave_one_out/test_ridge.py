@@ -228,3 +228,13 @@ def test_bad_groups(given, message):
 def test_an_empty_grid_is_refused():
     with pytest.raises(ValueError, match="an entry"):
         RidgePath(K).loo_errors(Y, [])
+
+
+@pytest.mark.parametrize("weight", [np.ones(30), WEIGHT])
+def test_a_constant_kernel_leaves_the_mean_of_the_other_rows(weight):
+    """What remains of the matrix without its constant part is rounding, and no reason to refuse."""
+    found = RidgePath(np.ones((30, 30)), weight, left_out=np.ones(30)).fit(Y, 1e6)
+    for i in range(30):
+        others = np.delete(np.arange(30), i)
+        mean = np.average(Y[others], axis=0, weights=weight[others])
+        np.testing.assert_allclose(found.loo_residuals[i], Y[i] - mean, atol=1e-8)

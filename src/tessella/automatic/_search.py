@@ -247,6 +247,8 @@ class Search:
     def _descended(self, entry: Entry) -> Entry | None:
         """Return an entry with a machine for each fold, or None if descent does not help."""
         (machine,) = entry.machines
+        if not machine.space.n_groups or not entry.error:
+            return None  # no column varies, or the target is constant
         fold = self._folds()
         parts = [fold != k for k in range(fold.max() + 1)]
         descents = in_threads(partial(self._descent, machine), parts, self.n_jobs)
