@@ -75,7 +75,7 @@ def test_frequent_categories_have_a_column():
 
 
 def test_of_two_categories_one_column_says_all():
-    encoding, features = fit("one-hot", [True], np.repeat([0.0, 1.0], 4)[:, None])
+    _, features = fit("one-hot", [True], np.repeat([0.0, 1.0], 4)[:, None])
     assert features.shape == (8, 1)
     assert set(features[:4, 0]) != set(features[4:, 0])
     gaps, features = fit("one-hot", [True], np.array([0, 0, 0, NAN, NAN, NAN])[:, None])
@@ -172,7 +172,7 @@ def test_classes_become_frequencies():
     rng = np.random.default_rng(3)
     column = rng.integers(0, 3, 60).astype(float)
     two = np.eye(2)[rng.integers(0, 2, 60)]
-    encoding, features = fit("target", [True], column[:, None], two)
+    _, features = fit("target", [True], column[:, None], two)
     assert features.shape == (60, 1)  # of two classes, one says all
     many = np.eye(12)[np.repeat(np.arange(12), [30, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])]
     column = rng.integers(0, 3, len(many)).astype(float)

@@ -400,7 +400,7 @@ def _eigenpairs(
     values, vectors = eigh(matrix, driver="evd", overwrite_a=True, check_finite=False)
     values, vectors = values[1:], vectors[:, 1:]
     # A kernel matrix that is nearly constant leaves nothing but the rounding of its own size.
-    rounding = len(K) * np.finfo(float).eps * size
+    rounding = 100 * len(K) * np.finfo(float).eps * size
     if values[0] < -_LARGEST_INDEFINITENESS * values[-1] - rounding:
         raise ValueError(
             f"K is not positive semidefinite: on the vectors of zero sum its eigenvalues lie "
