@@ -36,7 +36,7 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
         Names of columns (numbers of columns, for arrays) to treat as categories, such as numeric
         codes. Text columns and categorical columns of pandas and polars are always treated as
         categories.
-    families : sequence of str, default=("laplace", "gaussian", "tessellated")
+    families : sequence of str, default=("laplace", "matern", "gaussian", "tessellated")
         Families of kernels to choose from.
     scalings : sequence of str, default=("quantile", "range")
         Scalings of the features to choose from: "range", "quantile" and "robust".
