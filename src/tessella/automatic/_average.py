@@ -79,9 +79,9 @@ def soft_average(errors: FloatArray, n_rows: int) -> FloatArray:
     smallest = errors.min()
     if smallest <= 0.0:
         exact = (errors <= 0.0).astype(np.float64)
-        return exact / exact.sum()
-    weights: FloatArray = np.exp(-(errors / smallest - 1.0) * n_rows / _SOFTNESS)
-    return weights / weights.sum()
+        return np.asarray(exact / exact.sum())
+    weights = np.exp(-(errors / smallest - 1.0) * n_rows / _SOFTNESS)
+    return np.asarray(weights / weights.sum())
 
 
 def blended_average(
@@ -110,4 +110,4 @@ def blended_average(
     blended = 0.5 * greedy_average(held_out, Y, weight, steps)
     blended += 0.5 * soft_average(errors, len(Y))
     blended[blended < _NEGLIGIBLE * blended.max()] = 0.0
-    return blended / blended.sum()
+    return np.asarray(blended / blended.sum())

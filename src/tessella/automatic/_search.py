@@ -312,11 +312,16 @@ class Search:
     # ---------------------------------------------------------------------------- other losses
 
     def _try_other_losses(self) -> None:
-        """Evaluate support vector machines with the kernels of the best entry."""
-        costly = self.Y.shape[1] > self.settings.most_svm_outputs
-        if costly or not self.settings.svm_strengths:
+        """Evaluate support vector machines with the kernels of the best entry.
+
+        In regression they can only be better where the noise has long tails.
+        """
+        best, settings = self.best, self.settings
+        classes = self.Y.shape[1]
+        if classes > 1 and classes > settings.most_svm_classes:
             return
-        best = self.best
+        if classes == 1 and self._kurtosis(best) < settings.svm_kurtosis:
+            return
         loss, target = self._margin_loss(best)
         for strength in self.settings.svm_strengths:
             self.clock.check()
@@ -333,6 +338,13 @@ class Search:
                 f"{self.entries[-1].error:.4g}",
                 0.95,
             )
+
+    def _kurtosis(self, entry: Entry) -> float:
+        """Return the kurtosis of the held-out residuals; that of normal noise is three."""
+        residual = (self.Y[self.rows] - entry.held_out)[:, 0]
+        share = self.weight[self.rows] / self.weight[self.rows].sum()
+        variance = float(share @ residual**2)
+        return float(share @ residual**4) / variance**2 if variance > 0 else 0.0
 
     def _margin_loss(self, best: Entry) -> tuple[Any, Target]:
         if self.Y.shape[1] > 1:
