@@ -201,8 +201,10 @@ class BoundDictionary(BoundKernelSet):
         which = self._chosen(face)
         rows, own_w = self._rows[support], w[support]
         forms, others = np.zeros(len(self.kernels)), set(which)
-        for series in self._series if len(support) else []:
+        for series in (every.for_rows(len(support)) for every in self._series):
             known = series.positions
+            if not len(known) or not len(support):
+                continue
             sums = partial(_sums_of_strip, series, rows, own_w)
             parts = in_threads(sums, strips(len(rows), len(known)), self._n_jobs)
             forms[known] = self.kernels.factors[known] * series.forms(np.sum(parts, axis=0))

@@ -189,7 +189,9 @@ class KernelDictionary(KernelSet):
         kernels = self._listed(rows.shape[1], varying)
         found = FittedDictionary(kernels, mean, scale, np.ones(len(kernels)), False)
         scaled = found.scaled(rows)
-        diagonals = [np.average(kernel.diag(scaled), weights=weight) for kernel in kernels]
+        # The same product in both, so that the mean of a diagonal of ones is one to the last bit.
+        total = np.ones(len(rows)) @ weight
+        diagonals = [float(kernel.diag(scaled) @ weight / total) for kernel in kernels]
         _check_diagonals(kernels, diagonals)
         if self.normalisation == "trace":
             return replace(found, factors=1.0 / np.array(diagonals))

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, lgamma
+from math import comb
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from tessella.kernels._functions import FloatArray, Gaussian, Polynomial, SingleKernel
 
@@ -79,11 +80,16 @@ class GaussianSeries:
         centres = 0.5 * (low + high)
         terms = series_length((0.5 * (high - low) / bandwidths) ** 2)
         order = np.argsort(-terms, kind="stable")
-        # A longer series would take longer than the kernel matrix.
-        order = order[terms[order] <= min(_MOST_TERMS, len(rows) // 2)]
-        return cls(
+        everything = cls(
             positions[order], columns[order], centres[order], bandwidths[order], terms[order]
         )
+        return everything.for_rows(len(rows))
+
+    def for_rows(self, count: int) -> Self:
+        """Return the kernels whose series take less time than their matrices on some rows."""
+        long = int(np.searchsorted(-self.terms, -min(_MOST_TERMS, count // 2)))
+        arrays = (self.positions, self.columns, self.centres, self.bandwidths, self.terms)
+        return type(self)(*(array[long:] for array in arrays))
 
     def forms(self, sums: FloatArray) -> FloatArray:
         """Return ``wᵀKw`` of every kernel from what :meth:`sums` returns."""
@@ -92,14 +98,16 @@ class GaussianSeries:
 
     def sums(self, rows: FloatArray, w: FloatArray) -> FloatArray:
         """Return ``Σ_i w_i φ_k(x_i)`` of all terms, of shape (most terms, n_kernels)."""
-        sums = np.zeros((int(self.terms.max(initial=0)), len(self.terms)))
+        orders = np.arange(int(self.terms[0]))
+        sums = np.zeros((len(orders), len(self.terms)))
         u = np.ascontiguousarray(((rows[:, self.columns] - self.centres) / self.bandwidths).T)
         values = np.exp(-0.5 * np.square(u))
-        for k in range(len(sums)):
-            needed = int(np.searchsorted(-self.terms, -k))  # the kernels with more than k terms
+        counts = np.searchsorted(-self.terms, -orders).tolist()  # of kernels with more terms
+        for k, needed in enumerate(counts):
             if k > 0:
                 values[:needed] *= u[:needed]
-            sums[k, :needed] = np.exp(-0.5 * lgamma(k + 1)) * (values[:needed] @ w)
+            np.matmul(values[:needed], w, out=sums[k, :needed])
+        sums *= np.exp(-0.5 * gammaln(orders + 1.0))[:, None]
         return sums
 
 
@@ -139,6 +147,11 @@ class PolynomialSeries:
             for power in range(degree + 1):
                 coefficients[power, k] = comb(degree, power) * offset ** (degree - power)
         return cls(positions, columns, place, coefficients)
+
+    def for_rows(self, count: int) -> Self:
+        """Return all of the kernels, because powers take little time whatever the rows."""
+        del count
+        return self
 
     def forms(self, sums: FloatArray) -> FloatArray:
         """Return ``wᵀKw`` of every kernel from what :meth:`sums` returns."""
