@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import comb
 from typing import Self
 
@@ -181,13 +182,23 @@ def _column(kernel: Gaussian | Polynomial) -> int:
 def series_length(mean: FloatArray) -> IntArray:
     """Return numbers K for which Poisson variables with these means are hardly ever K or more.
 
-    The bound is that of Chernoff, ``P(X ≥ K) ≤ exp(K - mean) (mean / K)^K`` for K above the mean.
-    It falls with K, so that the smallest K is found by bisection.
+    A number above the largest length of a series means that no such series is long enough.
     """
-    log_mean = np.log(np.maximum(mean, 1e-300))
-    low, high = np.floor(mean), np.ceil(mean + 12.0 * np.sqrt(mean) + 60.0)
-    while (high - low > 1.0).any():
-        middle = np.floor(0.5 * (low + high))
-        small = middle - mean + middle * (log_mean - np.log(np.maximum(middle, 1.0))) <= _LOG_TAIL
-        low, high = np.where(small, low, middle), np.where(small, middle, high)
-    return high.astype(np.intp)
+    length: IntArray = 1 + np.searchsorted(_largest_means(), mean)
+    return length
+
+
+@lru_cache(maxsize=1)
+def _largest_means() -> FloatArray:
+    """Return the largest mean for which K terms are enough, for every K, by bisection.
+
+    The bound is that of Chernoff, ``P(X ≥ K) ≤ exp(K - mean) (mean / K)^K`` for a mean below K,
+    which grows with the mean.
+    """
+    K = np.arange(1.0, _MOST_TERMS + 1)
+    low, high = np.zeros_like(K), K.copy()
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        small = K - middle + K * np.log(middle / K) <= _LOG_TAIL
+        low, high = np.where(small, middle, low), np.where(small, high, middle)
+    return low
