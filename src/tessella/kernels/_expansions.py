@@ -89,8 +89,13 @@ class GaussianSeries:
     def for_rows(self, count: int) -> Self:
         """Return the kernels whose series take less time than their matrices on some rows."""
         long = int(np.searchsorted(-self.terms, -min(_MOST_TERMS, count // 2)))
-        arrays = (self.positions, self.columns, self.centres, self.bandwidths, self.terms)
-        return type(self)(*(array[long:] for array in arrays))
+        return type(self)(
+            self.positions[long:],
+            self.columns[long:],
+            self.centres[long:],
+            self.bandwidths[long:],
+            self.terms[long:],
+        )
 
     def forms(self, sums: FloatArray) -> FloatArray:
         """Return ``wᵀKw`` of every kernel from what :meth:`sums` returns."""
