@@ -346,8 +346,8 @@ MUTATIONS = (
     Mutation(
         "UnitBox.apply",
         "kernels/_scaling.py",
-        "((raw - self.offset) / self.span)",
-        "((raw - self.offset) * self.span)",
+        "(raw - self.offset) / self.span",
+        "(raw - self.offset) * self.span",
         (CONFORMANCE,),
     ),
     Mutation(
