@@ -84,8 +84,8 @@ def test_what_a_method_needs_is_asked_of_its_interpreter(home):
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_our_estimator_gets_the_table_its_keywords_and_the_seed(task, monkeypatch):
     class Fake(BaseEstimator):
-        def __init__(self, rounds=3, random_state=None):
-            self.rounds, self.random_state = rounds, random_state
+        def __init__(self, rounds=3, n_jobs=None, random_state=None):
+            self.rounds, self.n_jobs, self.random_state = rounds, n_jobs, random_state
 
         def fit(self, X, y):
             self.seen_, self.leaderboard_ = X, [{"family": "gauss", "weight": 1.0}]
@@ -95,7 +95,7 @@ def test_our_estimator_gets_the_table_its_keywords_and_the_seed(task, monkeypatc
     monkeypatch.setattr(tessella, name, Fake, raising=False)
     X, signal = table()
     fitted = find_method("tessella").load()(task, X, signal, 4, rounds=1)
-    assert fitted.model.get_params() == {"rounds": 1, "random_state": 4}
+    assert fitted.model.get_params() == {"rounds": 1, "n_jobs": 1, "random_state": 4}
     assert fitted.model.seen_ is X
     assert fitted.params == {"members": [{"family": "gauss", "weight": 1.0}]}
 
