@@ -2,7 +2,8 @@
 
 The greedy average finds entries that complement each other, and fits some noise of the held-out
 errors with so much freedom. Weights that only depend on the error of each entry by itself have
-nearly none. The mean of both is the more reliable one.
+nearly none. A mean of both is more reliable than either, in classification above all, where the
+errors of all entries are dominated by the same noise.
 """
 
 from __future__ import annotations
@@ -85,9 +86,9 @@ def soft_average(errors: FloatArray, n_rows: int) -> FloatArray:
 
 
 def blended_average(
-    held_out: list[FloatArray], Y: FloatArray, weight: FloatArray, steps: int
+    held_out: list[FloatArray], Y: FloatArray, weight: FloatArray, steps: int, softness: float
 ) -> FloatArray:
-    """Return the mean of the greedy and the soft weights, without negligible ones.
+    """Return a mean of the greedy and the soft weights, without negligible ones.
 
     Parameters
     ----------
@@ -99,6 +100,8 @@ def blended_average(
         Weight of each row.
     steps : int
         Number of steps of the greedy average.
+    softness : float
+        Part of the soft weights in the mean.
 
     Returns
     -------
@@ -107,7 +110,7 @@ def blended_average(
     """
     share = weight / weight.sum()
     errors = np.array([share @ ((own - Y) ** 2).sum(axis=1) for own in held_out])
-    blended = 0.5 * greedy_average(held_out, Y, weight, steps)
-    blended += 0.5 * soft_average(errors, len(Y))
+    blended = (1.0 - softness) * greedy_average(held_out, Y, weight, steps)
+    blended += softness * soft_average(errors, len(Y))
     blended[blended < _NEGLIGIBLE * blended.max()] = 0.0
     return np.asarray(blended / blended.sum())

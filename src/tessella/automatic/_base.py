@@ -75,6 +75,8 @@ class FitResult:
 class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
     """Base class of :class:`TessellaClassifier` and :class:`TessellaRegressor`."""
 
+    _softness: float  # part of the weights that depend on the error of each entry alone
+
     def __init__(
         self,
         *,
@@ -225,7 +227,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         held_out = [entry.held_out for entry in entries]
         if self.average:
             steps = settings.average_steps
-            shares = blended_average(held_out, Y[rows], weight[rows], steps)
+            shares = blended_average(held_out, Y[rows], weight[rows], steps, self._softness)
         else:
             shares = greedy_average(held_out, Y[rows], weight[rows], 1)
         members = self._members(entries, shares, Y, weight, clock, tell)

@@ -105,6 +105,8 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
     [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     """
 
+    _softness = 0.5
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the classes of the rows of a table.
 

@@ -108,6 +108,8 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
     True
     """
 
+    _softness = 0.2
+
     def predict(self, X: Any) -> FloatArray:
         """Predict the target of the rows of a table.
 
