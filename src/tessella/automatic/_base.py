@@ -180,7 +180,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         weight = rows.weight / rows.weight.mean()
         # Encodings count rows, of which one of weight k is k; weights below one are relative.
         spaces = self._spaces(reader, rows.X, Y, rows.weight / min(1.0, rows.weight.mean()))
-        left_out = left_out_fraction(rows.X, rows.y, rows.weight)
+        left_out = left_out_fraction(rows.X, reader.categorical, rows.weight)
         found = self._search(spaces, rows.y, Y, weight, left_out, clock, tell)
         self._reader = reader
         self._rows = rows.X[found.rows[:_RELEVANCE_ROWS]]

@@ -11,7 +11,9 @@ FloatArray = NDArray[np.float64]
 _TOO_MANY = 10.0
 
 
-def left_out_fraction(codes: FloatArray, y: FloatArray, weight: FloatArray) -> FloatArray:
+def left_out_fraction(
+    codes: FloatArray, categorical: NDArray[np.bool_], weight: FloatArray
+) -> FloatArray:
     """Return the part of the weight of each row that is left out with it.
 
     A row of weight k stands for k equal rows. In a table of few categories, rows happen to be
@@ -20,16 +22,17 @@ def left_out_fraction(codes: FloatArray, y: FloatArray, weight: FloatArray) -> F
     error of the other says nothing about new rows, so that all k are left out together.
 
     The two cases are told apart by the number of equal pairs of rows that would be expected if the
-    columns and the target were independent.
+    columns were independent. Whether the values of a column of numbers repeat is seen from rows
+    that differ otherwise, so that copies and weights of continuous columns are no coincidence.
 
     Parameters
     ----------
     codes : ndarray of shape (m, n)
-        Distinct rows, with NaN for missing values.
-    y : ndarray of shape (m,)
-        Targets; a row and its target are distinct together.
+        Rows that are distinct together with their targets, with NaN for missing values.
+    categorical : ndarray of bool of shape (n,)
+        Whether each column contains categories.
     weight : ndarray of shape (m,)
-        Number of copies of each row.
+        Number of equal rows that each row stands for.
 
     Returns
     -------
@@ -37,16 +40,24 @@ def left_out_fraction(codes: FloatArray, y: FloatArray, weight: FloatArray) -> F
         Fractions above 0 and at most 1.
     """
     equal_pairs = 0.5 * float((weight * np.maximum(weight - 1.0, 0.0)).sum())
+    chance = 1.0
+    for column, of_categories in zip(codes.T, categorical, strict=True):
+        _, place = np.unique(column, return_inverse=True)
+        chance *= _agreement(place, weight) if of_categories else _agreement_of_others(place)
     total = float(weight.sum())
-    chance = np.prod([_coincidence(column, weight) for column in (y, *codes.T)])
-    expected = 0.5 * total * max(total - 1.0, 0.0) * float(chance)
-    if equal_pairs > _TOO_MANY * expected:
+    if equal_pairs > _TOO_MANY * chance * 0.5 * total**2:
         return np.ones(len(weight))
     return np.minimum(1.0, 1.0 / weight)
 
 
-def _coincidence(column: FloatArray, weight: FloatArray) -> float:
+def _agreement(place: NDArray[np.intp], weight: FloatArray) -> float:
     """Return the probability that two random rows have equal values."""
-    _, place = np.unique(column, return_inverse=True)
     shares = np.bincount(place, weights=weight) / weight.sum()
     return float(shares @ shares)
+
+
+def _agreement_of_others(place: NDArray[np.intp]) -> float:
+    """Return the fraction of pairs of different rows with equal values."""
+    counts = np.bincount(place)
+    n_rows = len(place)
+    return float((counts * (counts - 1)).sum() / max(1, n_rows * (n_rows - 1)))
