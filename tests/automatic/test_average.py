@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from tessella.automatic import greedy_average
+from tessella.automatic import blended_average, greedy_average, soft_average
 
 
 def case(seed, entries=4, outputs=2):
@@ -91,3 +91,40 @@ def test_a_perfect_entry_stays_alone():
     held_out, Y, weight = case(3)
     found = greedy_average([*held_out, Y.copy()], Y, weight, 20)
     np.testing.assert_array_equal(found, [0, 0, 0, 0, 1])
+
+
+# ---- soft weights
+
+
+def test_soft_weights_fall_with_the_excess_of_the_error():
+    errors = np.array([0.5, 0.4, 0.44, 0.4])
+    found = soft_average(errors, 100)
+    assert found.sum() == pytest.approx(1.0)
+    assert found[1] == found[3] == found.max()
+    assert found[2] > found[0] > 0.0
+    # The logarithm is linear in the excess, and steeper with more rows.
+    logs = np.log(found)
+    assert (logs[0] - logs[1]) / (logs[2] - logs[1]) == pytest.approx(0.25 / 0.1)
+    more = np.log(soft_average(errors, 300))
+    assert more[0] - more[1] == pytest.approx(3.0 * (logs[0] - logs[1]))
+    np.testing.assert_allclose(soft_average(1e-9 * errors, 100), found)
+
+
+def test_soft_weights_of_exact_entries():
+    np.testing.assert_array_equal(soft_average(np.array([0.0, 1.0, 0.0]), 50), [0.5, 0.0, 0.5])
+
+
+@pytest.mark.parametrize("softness", [0.0, 0.3, 1.0])
+def test_the_blend_is_a_mean_without_small_weights(softness):
+    held_out, Y, weight = case(1)
+    errors = np.array([error(row, held_out, Y, weight) for row in np.eye(4)])
+    greedy, soft = greedy_average(held_out, Y, weight, 20), soft_average(errors, len(Y))
+    found = blended_average(held_out, Y, weight, 20, softness)
+    mean = (1.0 - softness) * greedy + softness * soft
+    kept = found > 0
+    assert found.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(found[kept], mean[kept] / mean[kept].sum(), rtol=1e-12)
+    assert mean[~kept].max(initial=0.0) < 0.1 * mean.max()
+    # The squared error is convex, so the mean is not worse than the mean of the errors.
+    errors = [error(own, held_out, Y, weight) for own in (greedy, soft)]
+    assert error(mean, held_out, Y, weight) <= (1.0 - softness) * errors[0] + softness * errors[1]

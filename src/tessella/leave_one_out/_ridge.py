@@ -400,15 +400,15 @@ def _eigenpairs(
     values, vectors = eigh(matrix, driver="evd", overwrite_a=True, check_finite=False)
     values, vectors = values[1:], vectors[:, 1:]
     # A kernel matrix that is nearly constant leaves nothing but the rounding of its own size.
-    rounding = 100 * len(K) * np.finfo(float).eps * size
-    if values[0] < -_LARGEST_INDEFINITENESS * values[-1] - rounding:
+    allowed = 100 * len(K) * np.finfo(float).eps * size
+    if values[0] < -_LARGEST_INDEFINITENESS * values[-1] - allowed:
         raise ValueError(
             f"K is not positive semidefinite: on the vectors of zero sum its eigenvalues lie "
             f"between {values[0]:.2e} and {values[-1]:.2e}."
         )
     centring.reflect_in_place(vectors)
-    smallest = len(K) * np.finfo(float).eps * float(values[-1])
-    return np.where(values > smallest, values, 0.0), vectors
+    rounding = len(K) * np.finfo(float).eps * float(values[-1])
+    return np.where(values > rounding, values, 0.0), vectors
 
 
 def _inverse_factor(centring: Centring, K: FloatArray, C: float, overwrite: bool) -> FloatArray:
