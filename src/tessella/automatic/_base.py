@@ -86,7 +86,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         categorical_features: Sequence[Hashable] | None = None,
         families: Sequence[str] = ("laplace", "matern", "gaussian", "tessellated"),
         scalings: Sequence[str] = ("quantile", "range"),
-        encodings: Sequence[str] = (ONE_HOT,),
+        encodings: Sequence[str] = (ONE_HOT, TARGET),
         losses: Sequence[str] = _LOSSES,
         refine: bool = True,
         average: bool = True,
@@ -196,10 +196,10 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
     ) -> list[Space]:
         categorical = reader.categorical
         names = self.encodings if categorical.any() else (ONE_HOT,)
-        encoded = [fit_encoding(name, categorical, codes, Y, weight) for name in names]
+        fitted = [fit_encoding(name, categorical, codes, Y, weight) for name in names]
         return [
             Space.build(encoding, features, weight, scaling)
-            for encoding, features in encoded
+            for encoding, features in ((own, own.apply(codes)) for own in fitted)
             for scaling in self.scalings
         ]
 

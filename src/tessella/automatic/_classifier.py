@@ -40,9 +40,10 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
         Families of kernels to choose from.
     scalings : sequence of str, default=("quantile", "range")
         Scalings of the features to choose from: "range", "quantile" and "robust".
-    encodings : sequence of str, default=("one-hot",)
+    encodings : sequence of str, default=("one-hot", "target")
         Encodings of categories to choose from: "one-hot" gives each frequent category a column,
-        and "target" replaces a category by cross-fitted frequencies of the classes.
+        and "target" replaces a category by the frequencies of the classes among its rows, shrunk
+        towards those of all rows.
     losses : sequence of str, default=("squared", "svm")
         Losses to choose from. "svm" is the hinge loss, which is tried with ``effort="high"`` for
         up to ten classes. "squared" cannot be left out.

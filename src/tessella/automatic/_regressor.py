@@ -39,9 +39,10 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
         Families of kernels to choose from.
     scalings : sequence of str, default=("quantile", "range")
         Scalings of the features to choose from: "range", "quantile" and "robust".
-    encodings : sequence of str, default=("one-hot",)
+    encodings : sequence of str, default=("one-hot", "target")
         Encodings of categories to choose from: "one-hot" gives each frequent category a column,
-        and "target" replaces a category by a cross-fitted mean of the target.
+        and "target" replaces a category by the mean of the target over its rows, shrunk towards
+        the mean of all rows.
     losses : sequence of str, default=("squared", "svm")
         Losses to choose from. "svm" is the ε-insensitive loss, which is tried where the held-out
         residuals have long tails. "squared" cannot be left out.
