@@ -167,7 +167,13 @@ class Cone(ABC):
 
     @abstractmethod
     def leading_face(
-        self, P: Point, D: Point, spectrum: Spectrum, size: int, memory: list[Any]
+        self,
+        P: Point,
+        D: Point,
+        spectrum: Spectrum,
+        size: int,
+        memory: list[Any],
+        whole: int | None = None,
     ) -> LeadingFace:
         """Return a face of about `size` directions in which the optimum is likely to lie.
 
@@ -186,6 +192,9 @@ class Cone(ABC):
             Number of directions of the face.
         memory : list
             Data that the cone keeps between the calls of one run. The list is empty at first.
+        whole : int, optional
+            Largest degree up to which all directions belong to the face. The default is that of
+            :attr:`moves_whole`.
         """
 
     @property

@@ -119,7 +119,13 @@ class Nonnegative(Cone):
         return P
 
     def leading_face(
-        self, P: FloatArray, D: FloatArray, spectrum: Spectrum, size: int, memory: list[Any]
+        self,
+        P: FloatArray,
+        D: FloatArray,
+        spectrum: Spectrum,
+        size: int,
+        memory: list[Any],
+        whole: int | None = None,
     ) -> LeadingFace:
         """See :meth:`Cone.leading_face`.
 
@@ -127,7 +133,7 @@ class Nonnegative(Cone):
         is near the mean. The other weights with the largest gradients join them.
         """
         del spectrum
-        if self.moves_whole:
+        if self.count <= (_WHOLE_COUNT if whole is None else whole):
             return LeadingFace(None, True)
         level = float(P @ D)
         # Equal weights carry no information yet, so none of them stays for being positive.

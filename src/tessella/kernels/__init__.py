@@ -20,6 +20,7 @@ from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import UnitBox
+from tessella.kernels._shared import SharedKernels
 from tessella.kernels._stacked import StackedKernels
 from tessella.kernels._sum import KernelSum
 from tessella.kernels._tessellated import TessellatedKernels
@@ -46,6 +47,7 @@ __all__ = [
     "PolynomialKernels",
     "Predictor",
     "Sensitivities",
+    "SharedKernels",
     "StackedKernels",
     "TessellatedKernels",
     "UnitBox",

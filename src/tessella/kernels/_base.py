@@ -193,6 +193,11 @@ class BoundKernelSet(ABC):
         del factors, centred
         return None
 
+    def times(self, K: NDArray[Any], w: FloatArray) -> FloatArray:
+        """Return the product of a matrix of :meth:`gram` with a dual vector, in float64."""
+        product: FloatArray = (K @ w.astype(K.dtype, copy=False)).astype(np.float64, copy=False)
+        return product
+
     def gradient(self, w: ArrayLike) -> Point:
         """Return D(w), with ``<D(w), P> = w @ K(P) @ w`` for every P."""
         return self.moments(w).gradient
