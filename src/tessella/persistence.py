@@ -24,7 +24,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from tessella._archive import ArchiveError, ArchiveFormat, Arrays, ArrayStore, storable
 from tessella.cones import Blocks
-from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
+from tessella.estimators import (
+    LearnedKernelRidge,
+    LearnedKernelRidgeClassifier,
+    LearnedKernelSVC,
+    LearnedKernelSVR,
+)
+from tessella.estimators._leave_one_out import RowsOfFit
 from tessella.features import KernelFeatures
 from tessella.kernels import (
     FittedDictionary,
@@ -51,6 +57,8 @@ _KernelSetClass = TypeVar("_KernelSetClass", bound=type[KernelSet])
 # Modules of the estimators by name. Those of multiple kernels are imported when they are needed,
 # because that takes time.
 _MODULES = {
+    "LearnedKernelRidge": LearnedKernelRidge.__module__,
+    "LearnedKernelRidgeClassifier": LearnedKernelRidgeClassifier.__module__,
     "LearnedKernelSVC": LearnedKernelSVC.__module__,
     "LearnedKernelSVR": LearnedKernelSVR.__module__,
     "MultipleKernelSVC": "tessella.multiple_kernels._classifier",
@@ -67,6 +75,7 @@ _FAMILIES: tuple[type[KernelSet], ...] = (
 _CLASSES: dict[str, type[Any]] = {
     "kernel": LearnedKernel,
     "box": UnitBox,
+    "rows of fit": RowsOfFit,
     "Gaussian": Gaussian,
     "Polynomial": Polynomial,
     **{str(cls.family): cls for cls in _FAMILIES},
@@ -118,8 +127,9 @@ def save(
 
     Parameters
     ----------
-    model : LearnedKernelSVC, LearnedKernelSVR, MultipleKernelSVC or MultipleKernelSVR
-        Fitted estimator to save.
+    model : estimator
+        Fitted estimator to save: a LearnedKernelSVC, LearnedKernelSVR, LearnedKernelRidge,
+        LearnedKernelRidgeClassifier, MultipleKernelSVC or MultipleKernelSVR.
     path : path-like
         Path of the file. By convention, its suffix is ``.tsl``.
     metadata : dict, optional
@@ -152,8 +162,9 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    LearnedKernelSVC, LearnedKernelSVR, MultipleKernelSVC or MultipleKernelSVR
-        Fitted estimator. Its predictions are exactly those of the estimator that was saved.
+    estimator
+        Fitted estimator, of the class that was saved. Its predictions are exactly those of the
+        estimator that was saved.
 
     Raises
     ------
@@ -466,6 +477,7 @@ def _check_fitted_parts(model: Any) -> None:
         or model.support_vectors_.shape != (count, n_features)
         or model._training_range.shape != (2, n_features)
         or model.intercept_.shape != (n_machines,)
+        or not _fits_rows(model, count)
     ):
         raise ModelFileError("the arrays of the model do not fit together.")
     if isinstance(model, LearnedKernelSVC):
@@ -474,8 +486,23 @@ def _check_fitted_parts(model: Any) -> None:
             raise ModelFileError(
                 f"a classifier of {n_classes} classes cannot have {n_machines} machines."
             )
+    elif isinstance(model, LearnedKernelRidgeClassifier):
+        n_classes = len(model.classes_)
+        if n_classes < 2 or n_machines != (1 if n_classes == 2 else n_classes):
+            raise ModelFileError(
+                f"a ridge classifier of {n_classes} classes cannot have {n_machines} outputs."
+            )
     elif n_machines != 1:
         raise ModelFileError("a regressor must have one machine.")
+
+
+def _fits_rows(model: Any, count: int) -> bool:
+    """Return whether what is known of the rows of a fit belongs to `count` support vectors."""
+    rows = getattr(model, "_rows_of_fit", None)
+    if rows is None:
+        return True
+    lengths = {len(rows.target), len(rows.loss_weight), len(rows.copies)}
+    return lengths == {count} and bool((rows.of_given < count).all())
 
 
 def _fits(kernel: LearnedKernel, rows: NDArray[np.float64]) -> bool:

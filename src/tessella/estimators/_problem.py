@@ -63,6 +63,9 @@ class TrainingProblem:
         Standard deviation and mean that the target was standardised with.
     validation_set : ValidationSet or None
         Rows that early stopping holds out.
+    copies : ndarray of shape (n_merged,) or None
+        Number of rows of weight one that each merged row stands for, if the model is to leave them
+        out one at a time; None if it offers no leave-one-out predictions.
     """
 
     rows: TrainingSet
@@ -74,6 +77,7 @@ class TrainingProblem:
     target_scale: float = 1.0
     target_mean: float = 0.0
     validation_set: ValidationSet | None = None
+    copies: FloatArray | None = None
 
     @classmethod
     def build(

@@ -242,7 +242,7 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
     def _prepare(self, data: ValidatedData) -> TrainingProblem:
         weight, validation_set = self._hold_out(data)
         rows = TrainingSet.build(data.X, np.asarray(data.y, dtype=np.float64), weight)
-        mean, scale = _mean_and_deviation(rows.y, rows.weight)
+        mean, scale = mean_and_deviation(rows.y, rows.weight)
         dual = DualProblem.regression(
             (rows.y - mean) / scale, self.C * rows.weight, float(self.epsilon)
         )
@@ -272,7 +272,7 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         return self._scores(X)[:, 0]
 
 
-def _mean_and_deviation(y: FloatArray, weight: FloatArray) -> tuple[float, float]:
+def mean_and_deviation(y: FloatArray, weight: FloatArray) -> tuple[float, float]:
     """Weighted mean and standard deviation; the latter is 1 for a constant target."""
     mean = float(np.average(y, weights=weight))
     deviation = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))

@@ -14,7 +14,13 @@ from tessella.inspection._relevance import feature_relevance, interaction_releva
 
 FloatArray = NDArray[np.float64]
 
-LAZY_ATTRIBUTES = ("feature_relevance_", "interaction_relevance_")
+# Fitted attributes that are computed when they are first read, also those of other mixins.
+LAZY_ATTRIBUTES = (
+    "feature_relevance_",
+    "interaction_relevance_",
+    "loo_predictions_",
+    "loo_score_",
+)
 
 
 class RelevanceMixin:

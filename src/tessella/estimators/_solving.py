@@ -154,7 +154,13 @@ def require_fit_memory(estimator: Any, kernels: KernelSet, problem: TrainingProb
     """Raise MemoryError, before anything large is allocated, for a fit that cannot succeed."""
     sizes, itemsize = problem.machines.sizes, np.dtype(estimator.precision).itemsize
     needed = kernels.memory_estimate(sum(sizes), len(problem.box.kept), itemsize)
-    needed += working_memory(estimator._solver_name(), sizes, itemsize, by_rows=kernels.by_rows)
+    needed += working_memory(
+        estimator._solver_name(),
+        sizes,
+        itemsize,
+        by_rows=kernels.by_rows,
+        smooth=problem.machines.dual.is_smooth,
+    )
     several = f" in {len(sizes)} machines" if len(sizes) > 1 else ""
     require_memory(
         needed,

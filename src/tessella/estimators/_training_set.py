@@ -28,12 +28,16 @@ class TrainingSet:
         Sum of the weights of the rows that were merged into each row.
     index : ndarray of shape (m,)
         Position of each row in the data as given; of equal rows, the first.
+    of_given : ndarray of shape (n_given,)
+        Position among the distinct rows of each row of the data as given; -1 for rows that were
+        left out.
     """
 
     X: FloatArray
     y: FloatArray
     weight: FloatArray
     index: NDArray[np.intp]
+    of_given: NDArray[np.intp]
 
     @classmethod
     def build(cls, X: FloatArray, y: FloatArray, sample_weight: FloatArray) -> TrainingSet:
@@ -46,11 +50,16 @@ class TrainingSet:
         _, first, inverse = np.unique(keys.ravel(), return_index=True, return_inverse=True)
         weight = _sorted_sums(sample_weight[positive], inverse, len(first))
         index = positive[first]
-        return cls(X[index], y[index], weight, index)
+        of_given = np.full(len(X), -1, dtype=np.intp)
+        of_given[positive] = inverse
+        return cls(X[index], y[index], weight, index, of_given)
 
     def subset(self, chosen: NDArray[np.intp]) -> TrainingSet:
         """Some of the rows, in the order given by `chosen`."""
-        return TrainingSet(self.X[chosen], self.y[chosen], self.weight[chosen], self.index[chosen])
+        place = np.full(len(self.X) + 1, -1, dtype=np.intp)  # the last one is for rows left out
+        place[chosen] = np.arange(len(chosen))
+        parts = (self.X[chosen], self.y[chosen], self.weight[chosen], self.index[chosen])
+        return TrainingSet(*parts, place[self.of_given])
 
 
 def _sorted_sums(values: FloatArray, group: NDArray[np.intp], count: int) -> FloatArray:

@@ -1,0 +1,326 @@
+"""Classification by kernel ridge regression of the classes, with a learned kernel."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from tessella.estimators._machines import Machines
+from tessella.estimators._one_vs_one import class_multipliers, encode_labels
+from tessella.estimators._problem import TrainingProblem, ValidatedData
+from tessella.estimators._ridge import BaseLearnedRidge
+from tessella.estimators._training_set import TrainingSet
+
+FloatArray = NDArray[np.float64]
+
+
+class LearnedKernelRidgeClassifier(ClassifierMixin, BaseLearnedRidge):  # type: ignore[misc]
+    """Classification with the squared loss that learns its kernel, with a certificate.
+
+    The classes are coded by -1 and +1, one output for each class if there are more than two, and
+    kernel ridge regression is applied to the codes. All outputs share the kernel, which is learned
+    for all of them together, and one linear system serves all of them, so that many classes take
+    little longer than two. The fit also proves how far the model can be from the best one: see
+    ``gap_``. For a given kernel the decision function of each training row without it is known
+    exactly: see ``loo_predictions_``.
+
+    Parameters
+    ----------
+    C : float, default=10.0
+        Weight of the loss of each sample. Kernels are normalised by the volume of their
+        integration box, so a good value depends neither on `delta` nor on the number of features.
+    kernels : {"tessellated", "polynomial"} or KernelSet, default="tessellated"
+        Family of kernels to choose from. The two names stand for families with the parameters
+        `degree` and `delta`. A :class:`~tessella.kernels.KernelSet` has its own parameters. It may
+        be a :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
+        ``TessellatedKernels() + KernelDictionary([Gaussian(1.0)])``, of which the kernel of each
+        part and the share of each part are learned together.
+    degree : int, default=1
+        Largest degree of the monomials in the kernel, if `kernels` is a name.
+    delta : float, default=0.5
+        Margin of the integration box around the data scaled to [0, 1], if `kernels` is
+        "tessellated".
+    solver : {"auto", "joint", "newton", "frank-wolfe", "apd", "hybrid", "simple-mkl"}, \
+            default="auto"
+        Algorithm. "auto" chooses "joint" for a single output and "newton" for several classes.
+        "simple-mkl" learns the weights of a :class:`KernelDictionary` only. The solvers
+        "working-set" and "sdp" need a loss with bounds. See :mod:`tessella.solvers`.
+    tol : float, default=1e-3
+        Certified relative gap at which the solver stops.
+    max_iter : int, default=1000
+        Largest number of iterations of the solver.
+    time_limit : float, default=None
+        Largest number of seconds of the solver. When it is reached, the best certified model so
+        far is kept.
+    precision : {"float64", "float32"}, default="float64"
+        Data type of stored kernel matrices. "float32" needs half the memory. The certificate is
+        always computed in float64, but gaps much below 1e-4 may not be reached with "float32".
+    class_weight : dict or "balanced", default=None
+        Factors of `C` for each class, as in :class:`sklearn.svm.SVC`.
+    early_stopping : bool, default=False
+        Whether to hold out validation rows and to stop when the score on them has not improved
+        for `n_iter_no_change` records of the solver. The validation score decides only when to
+        stop. The model that is kept is the best certified one, and its certificate is that of the
+        problem on the other rows.
+    validation_fraction : float, default=0.1
+        Fraction of the rows that early stopping holds out, the same for every class.
+    n_iter_no_change : int, default=5
+        Number of records without a better validation score after which early stopping ends the
+        fit.
+    checkpoint : path-like, default=None
+        File to which the best certified model of a long fit is written, at most every 30 seconds
+        and at the end. A later fit of the same problem (rows, weights, `C`, kernels; solver,
+        tolerance and limits may differ) continues from it. The checkpoint of another problem is
+        replaced if that fit was finished, and is an error otherwise. Two fits that run at the same
+        time need two files. `max_iter` and `time_limit` hold for each run; `history_` has the
+        records of all runs.
+    warm_start : bool, default=False
+        Whether to start from the kernel of the previous fit and, if the number of rows is the
+        same, from its dual coefficients. If there is a checkpoint, the fit starts from that.
+    warn_outside : bool, default=False
+        Whether to raise an :class:`ExtrapolationWarning` when rows to predict lie outside the
+        range of the training data. :meth:`count_outside` returns the same information.
+    verbose : int, default=0
+        1 prints a line per iteration. 2 shows a live display, which needs rich on a terminal.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random choice of validation rows for early stopping. Nothing else is random.
+    n_jobs : int, default=None
+        Number of threads. None uses all cores that the process may use.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted labels.
+    kernel_ : LearnedKernel
+        Learned kernel, a function of rows in the units of the training data: ``kernel_(X, Y)`` is
+        the kernel matrix.
+    parameter_ : ndarray or Blocks
+        Parameter that the kernel was chosen by, which is that of `kernel_`: a positive
+        semidefinite matrix for a family of kernels, the weights of a dictionary, or the
+        :class:`~tessella.cones.Blocks` of a sum, with one of the two for each part. The trace of a
+        block, divided by its number of rows, or the sum of its weights is the share of its part.
+    P_ : ndarray of shape (n_params, n_params)
+        Same as `parameter_`. Only available if the parameter is one matrix.
+    support_ : ndarray of shape (n_support,)
+        Indices of the support vectors in the training data, which are all rows of positive weight
+        that the model learned from. Equal rows with equal labels are merged and count as the
+        first one.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        Support vectors, in the units of the training data.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Coefficients of the support vectors. There is one output with two classes, and one for
+        each class with more.
+    intercept_ : ndarray of shape (n_outputs,)
+        Constants of the decision functions. The scores of all outputs are
+        ``kernel_(X, support_vectors_) @ dual_coef_.T + intercept_``.
+    loo_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Decision function for each row of the training data by the fit without it, exact for
+        the learned kernel: the kernel itself is not learned again. Of a row of weight k, or of k
+        equal rows, one copy is left out; a row of weight at most one is left out as a whole. NaN
+        for rows of weight zero and for rows that early stopping holds out. It is computed when it
+        is first read, by one inverse of a matrix of the side of the number of training rows.
+    loo_score_ : float
+        Accuracy of `loo_predictions_`, weighted by the sample weights. It is optimistic as
+        far as the kernel was learned from the same rows.
+    objective_ : float
+        Certified upper bound of the optimal value, summed over all outputs.
+    lower_bound_ : float
+        Certified lower bound of the optimal value, summed over all outputs.
+    gap_ : float
+        Certified relative gap: the difference of `objective_` and `lower_bound_`, divided by
+        `objective_`. It is at most `tol` unless the solver stopped early.
+    n_iter_ : int
+        Number of iterations of the solver.
+    history_ : tuple of IterationRecord
+        Bounds, step length and time of each iteration.
+    status_ : str
+        Reason why the solver stopped: "optimal" if the gap reached `tol`.
+    solver_ : str
+        Name of the solver that was used.
+    validation_scores_ : ndarray of shape (n_records,) or None
+        Validation score of the best certified model at each record of the solver. None without
+        early stopping.
+    feature_relevance_ : ndarray of shape (n_features_in_,)
+        Share of the variance of the learned function that involves each feature, between 0 and 1.
+        See :func:`tessella.inspection.feature_relevance` for the formula. It is computed when it
+        is first read, on at most 256 representative training rows that the model keeps.
+    interaction_relevance_ : ndarray of shape (n_features_in_, n_features_in_)
+        Share of the variance of the learned function that needs both features of a pair. See
+        :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
+        and is NaN for pairs outside the 12 features of largest relevance.
+    n_features_in_ : int
+        Number of features of the training data.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features of the training data. Only available if it had names.
+
+    See Also
+    --------
+    LearnedKernelRidge : Regression with the squared loss.
+    LearnedKernelSVC : Classification with the hinge loss, by pairs of classes.
+    KernelPathCV : Cross-validated choice of `C` and the other parameters.
+
+    Notes
+    -----
+    Features are scaled to [0, 1], so their units do not matter, and constant features are left
+    out. All training rows are support vectors. A fit takes about ten Cholesky factorisations of
+    the side of the number of rows and holds up to six matrices of that side in float64.
+
+    With the scale of the features, the family, `delta` and `C` chosen by held-out error, learning
+    the matrix P of a family changes the held-out error little: choose these first, for example by
+    ``loo_score_`` or :class:`KernelPathCV`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tessella import LearnedKernelRidgeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LearnedKernelRidgeClassifier().fit(X, y)
+    >>> model.decision_function(X).shape
+    (150, 3)
+    >>> model.loo_score_ > 0.93
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 10.0,
+        *,
+        kernels: Any = "tessellated",
+        degree: int = 1,
+        delta: float = 0.5,
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        precision: str = "float64",
+        class_weight: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        checkpoint: Any = None,
+        warm_start: bool = False,
+        warn_outside: bool = False,
+        verbose: int = 0,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.kernels = kernels
+        self.degree = degree
+        self.delta = delta
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.precision = precision
+        self.class_weight = class_weight
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.checkpoint = checkpoint
+        self.warm_start = warm_start
+        self.warn_outside = warn_outside
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the kernel and the classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data, dense and finite.
+        y : array-like of shape (n_samples,)
+            Labels of any type, with at least two classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of `C` for each sample. A row of weight k counts like k copies, and a row of
+            weight 0 is left out.
+
+        Returns
+        -------
+        LearnedKernelRidgeClassifier
+            The fitted estimator.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _prepare(self, data: ValidatedData) -> TrainingProblem:
+        classes, codes = encode_labels(data.y, data.weight)
+        weight, validation_set = self._hold_out(data, stratify=True)
+        rows = TrainingSet.build(data.X, codes, weight)
+        factors = class_multipliers(self.class_weight, classes, rows.y, rows.weight)
+        targets = _coded(rows.y, len(classes))
+        return TrainingProblem.build(
+            data,
+            rows,
+            Machines.outputs(targets, self.C * factors * rows.weight),
+            self._kernel_set(),
+            classes=classes,
+            validation_set=validation_set,
+            copies=rows.weight,
+        )
+
+    def _loo_targets(self, target: FloatArray) -> FloatArray:
+        return _coded(target, len(self.classes_))
+
+    def _loo_score(self, target: FloatArray, predictions: FloatArray, weight: FloatArray) -> float:
+        return float(np.average(_decided(predictions) == target, weights=weight))
+
+    @property
+    def predict_proba(self) -> Any:
+        """Not available; the error message says how to get calibrated probabilities."""
+        raise AttributeError(
+            f"{type(self).__name__} has no predict_proba. For calibrated probabilities use "
+            "sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)."
+        )
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Compute the scores of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the units of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            With two classes, one score for each row, which is positive for ``classes_[1]``. With
+            more classes, a score for each class.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the label of each row, which is the class with the largest score.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the units of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predicted labels.
+        """
+        decided = _decided(self.decision_function(X))
+        labels: NDArray[Any] = self.classes_[decided]
+        return labels
+
+
+def _coded(codes: FloatArray, n_classes: int) -> FloatArray:
+    """Targets ±1 of each output: one output for two classes, or one for each class."""
+    outputs = [1] if n_classes == 2 else range(n_classes)
+    return np.column_stack([np.where(codes == k, 1.0, -1.0) for k in outputs])
+
+
+def _decided(scores: FloatArray) -> NDArray[np.intp]:
+    """Positions of the classes that scores are for."""
+    if scores.ndim == 1:
+        return (scores > 0).astype(np.intp)
+    best: NDArray[np.intp] = scores.argmax(axis=1)
+    return best
