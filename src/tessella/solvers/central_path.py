@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.cones import Face, Point, Sensitivities, inner
+from tessella.kernels import BoundKernelSet, SharedKernels
 from tessella.problems import SaddlePoint
 from tessella.svm import (
     CentralPathProblem,
@@ -16,9 +17,17 @@ from tessella.svm import (
     Halves,
     Linearisation,
     SmoothDual,
+    whole_matrix,
 )
 
-__all__ = ["RestrictedProblem", "WholeProblem", "inwards", "neutral_alpha", "state_near"]
+__all__ = [
+    "RestrictedProblem",
+    "WholeProblem",
+    "inwards",
+    "neutral_alpha",
+    "solve_smooth",
+    "state_near",
+]
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -146,6 +155,21 @@ def _centred(values: FloatArray, dual: DualProblem) -> FloatArray:
     return result
 
 
+def solve_smooth(kernels: BoundKernelSet, dual: DualProblem, P: Point) -> list[SmoothDual]:
+    """Solve machines with a smooth loss for a feasible parameter, by linear systems.
+
+    Machines that share their rows are one entry of the list, with one factorisation, and other
+    machines are an entry each. The entries have the order of the dual vector.
+    """
+    shared = isinstance(kernels, SharedKernels)
+    parts = [dual] if shared else dual.each
+    factors = kernels.cone.positive_factors(P)
+    return [
+        SmoothDual(whole_matrix(part.factor_gram(factors, True, None), 1), own)
+        for part, own in zip(kernels.machines[: len(parts)], parts, strict=True)
+    ]
+
+
 def state_near(
     problem: CentralPathProblem, M: Point, alpha: FloatArray
 ) -> tuple[CentralPathState, float]:
@@ -188,7 +212,7 @@ def neutral_alpha(problem: WholeProblem, M: Point) -> FloatArray:
     """
     dual, halves = problem.dual, problem.halves
     if dual.is_smooth:
-        return SmoothDual(problem.kernels.gram(M, centred=True), dual).w
+        return np.concatenate([own.w for own in solve_smooth(problem.kernels, dual, M)])
     if len(halves.sample) > halves.size:
         return 0.5 * halves.upper
     ray = dual.feasible(np.where(dual.linear > 0, dual.upper, dual.lower))

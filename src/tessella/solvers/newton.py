@@ -10,11 +10,10 @@ from scipy.linalg import helmert
 
 from tessella.backend import limit_blas
 from tessella.cones import Cone, Face, LinearSensitivities, Point, inner
-from tessella.kernels import BoundKernelSet, SharedKernels
 from tessella.problems import DualPoint, SaddlePoint
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, run_to_end
-from tessella.solvers.central_path import state_near
+from tessella.solvers.central_path import solve_smooth, state_near
 from tessella.svm import (
     CentralPathProblem,
     DualProblem,
@@ -175,7 +174,6 @@ class _Newton:
     def __init__(self, run: Run, settings: NewtonSettings) -> None:
         self._run, self._settings = run, settings
         self._problem, self._cone = run.problem, run.problem.cone
-        self._groups = _groups(run.problem)
         self._directions = settings.directions
         self._memory: list[object] = []
 
@@ -199,8 +197,8 @@ class _Newton:
 
     def _at(self, P: Point, step: float) -> _Iterate:
         """Solve the machines of a parameter, and record the pair."""
-        self._run.phase(f"linear system on {self._groups[0][0].n_samples} rows")
-        duals = [SmoothDual(_matrix(kernels, P), dual) for kernels, dual in self._groups]
+        self._run.phase(f"linear system on {self._problem.kernels.machines[0].n_samples} rows")
+        duals = solve_smooth(self._problem.kernels, self._problem.dual, P)
         self._run.count_svm()
         w = np.concatenate([own.w for own in duals])
         point = self._run.record(P, w, step)
@@ -296,16 +294,3 @@ class _Model(CentralPathProblem):
             if method.gap <= accuracy or method.advance() == 0.0:
                 break
         return method.state.M
-
-
-def _groups(problem: SaddlePoint) -> list[tuple[BoundKernelSet, DualProblem]]:
-    """Return the machines by kernel matrix: one group for machines that share their rows."""
-    kernels, dual = problem.kernels, problem.dual
-    if isinstance(kernels, SharedKernels):
-        return [(kernels.machines[0], dual)]
-    return list(zip(kernels.machines, dual.each, strict=True))
-
-
-def _matrix(kernels: BoundKernelSet, P: Point) -> FloatArray:
-    factors = kernels.cone.positive_factors(P)
-    return kernels.factor_gram(factors, True, None).astype(np.float64, copy=False)
