@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from tessella.cones import PSD, Blocks, ProductCone, inner
+from tessella.cones import PSD, Blocks, LinearSensitivities, ProductCone, inner
 from tessella.kernels import (
     FunctionKernel,
     Gaussian,
@@ -253,6 +253,7 @@ def check_sensitivities(moments, cone, face, rows):
     np.testing.assert_allclose(sensitivities.apply(M), gamma @ small.vector(M), **close)
     found = small.vector(sensitivities.adjoint(v))
     np.testing.assert_allclose(found / len(rows), v @ gamma / len(rows), **close)
+    np.testing.assert_allclose(sensitivities.matrix(), gamma, **close)
     # In the variables X of a scaling, M = F·X.
     S = random_positive(small, rng) + 0.1 * small.identity
     L = small.factor(random_positive(small, rng) + 0.1 * small.identity)
@@ -265,6 +266,11 @@ def check_sensitivities(moments, cone, face, rows):
     products = turned @ turned.T
     close = {"rtol": 0, "atol": 1e-11 * np.abs(products).max()}
     np.testing.assert_allclose(transformed.gram(), products, **close)
+    given = LinearSensitivities(gamma, small)
+    np.testing.assert_allclose(given.transformed(scaling.factor).gram(), products, **close)
+    doubled = given.plus(given)
+    np.testing.assert_allclose(doubled.apply(M), 2.0 * gamma @ small.vector(M), rtol=1e-12)
+    np.testing.assert_allclose(small.vector(given.adjoint(v)), v @ gamma, rtol=1e-9, atol=1e-12)
     columns = transformed.columns()
     if columns is not None:
         np.testing.assert_allclose(columns @ columns.T, products, **close)
