@@ -40,6 +40,7 @@ from tessella.kernels import (
     KernelSet,
     KernelsOnFeatures,
     KernelSum,
+    KernelsWithFloor,
     LearnedKernel,
     Polynomial,
     PolynomialKernels,
@@ -71,6 +72,7 @@ _FAMILIES: tuple[type[KernelSet], ...] = (
     FittedDictionary,
     KernelSum,
     KernelsOnFeatures,
+    KernelsWithFloor,
 )
 _CLASSES: dict[str, type[Any]] = {
     "kernel": LearnedKernel,

@@ -11,6 +11,7 @@ import pytest
 from reference.programs import _assembled, _Block, _leaves
 from solvers.test_frank_wolfe import assert_certified
 
+from tessella.cones import inner
 from tessella.kernels import (
     Gaussian,
     KernelDictionary,
@@ -62,7 +63,7 @@ def make_problem(name, m=18, n_outputs=1, C=6.0):
     return SaddlePoint(kernels, DualProblem.ridge(Y, C * weight))
 
 
-def semidefinite_value(problem):
+def semidefinite_value(problem, floor=0.0):
     """Optimal value as a semidefinite program with a Schur complement for each output."""
     kernels, dual = problem.kernels.machines[0], problem.dual
     m, blocks = kernels.n_samples, [_Block(part) for part in _leaves(kernels.cone)]
@@ -72,6 +73,10 @@ def semidefinite_value(problem):
             point = [unit if k == number else np.zeros(b.shape) for k, b in enumerate(blocks)]
             K = K + block.entries[entry] * kernels.gram(_assembled(kernels.cone, iter(point)))
     value, constraints = 0, [sum(b.share for b in blocks) == 1, *(b.positive for b in blocks)]
+    for block in blocks:
+        least = np.eye(block.shape[0]) if len(block.shape) == 2 else 1.0 / block.shape[0]
+        above = block.variable - floor * least
+        constraints.append(above >> 0 if len(block.shape) == 2 else above >= 0)
     for loss in dual.losses:
         big, b = cp.Variable((m + 1, m + 1), PSD=True), cp.Variable()
         constraints.append(big[:m, :m] == K)
@@ -190,6 +195,86 @@ def test_float32_kernels_are_certified():
     assert choose_solver("auto", problem) is newton
     assert newton(problem, tol=1e-4).gap <= 1e-4
     assert frank_wolfe(problem, tol=1e-3).gap <= 1e-3
+
+
+# ---- a floor under the parameter
+
+
+@pytest.mark.parametrize("name", ["matrix", "weights"])
+def test_a_floor_is_a_constraint_of_the_same_problem(name):
+    X, Y, weight = data(18)
+    dual, floor = DualProblem.ridge(Y, 6.0 * weight), 0.3
+    plain = SETS[name].bind(X)
+    value = semidefinite_value(SaddlePoint(plain, dual), floor)
+    bound = SETS[name].with_floor(floor).bind(X)
+    problem = SaddlePoint(bound, dual)
+    for solver, tol in ((joint, 1e-6), (newton, 1e-6), (frank_wolfe, 1e-4)):
+        result = solver(problem, tol=tol, max_iter=3000)
+        assert result.status is SolverStatus.OPTIMAL
+        assert_certified(problem, result)
+        assert result.value == pytest.approx(value, rel=3 * tol)
+        P = bound.kernel_parameter(result.parameter)
+        assert plain.cone.contains(P)
+        lowest = np.linalg.eigvalsh(P)[0] if P.ndim == 2 else len(P) * P.min()
+        assert lowest >= floor - 1e-9
+        # The kernel of the set without the floor has this value.
+        K = plain.gram(P)
+        assert solve_dual(K, dual).objective == pytest.approx(result.value, rel=1e-5)
+        free = bound.free_parameter(P)
+        np.testing.assert_allclose(free, result.parameter, atol=1e-8)
+    assert value > 1.001 * joint(SaddlePoint(plain, dual), tol=1e-8).value
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_bound_with_a_floor_is_that_of_its_support_function(name):
+    X, Y, weight = data(20)
+    dual = DualProblem.ridge(Y, weight)
+    plain, raised = SETS[name].bind(X), SETS[name].with_floor(0.4).bind(X)
+    w = dual.feasible(np.random.default_rng(1).standard_normal(20))
+    D = plain.gradient(w)
+    cone = plain.cone
+    support = 0.4 * inner(D, cone.centre) + 0.6 * cone.support(cone.spectrum(D))
+    bound = SaddlePoint(raised, dual).at(w).lower
+    assert bound == pytest.approx(dual.kappa(w) - 0.5 * support, rel=1e-10)
+
+
+def test_a_floor_of_one_leaves_nothing_to_learn():
+    X, Y, weight = data(30)
+    dual = DualProblem.ridge(Y, weight)
+    plain, raised = SETS["matrix"].bind(X), TessellatedKernels(1, 0.3, floor=1.0).bind(X)
+    result = frank_wolfe(SaddlePoint(raised, dual), tol=1e-9)
+    assert result.n_iter == 0
+    np.testing.assert_array_equal(raised.kernel_parameter(result.parameter), np.eye(6))
+    K = plain.gram(np.eye(6))
+    assert result.value == pytest.approx(solve_dual(K, dual).objective, rel=1e-9)
+    np.testing.assert_array_equal(raised.free_parameter(np.eye(6)), np.eye(6))
+
+
+def test_a_floor_of_zero_is_no_floor():
+    X, _, _ = data(30)
+    zero = TessellatedKernels(1, 0.3, floor=0.0)
+    assert type(zero.bind(X)) is type(SETS["matrix"].bind(X))
+    assert type(SETS["weights"].with_floor(0.0).bind(X)) is type(SETS["weights"].bind(X))
+    assert SETS["matrix"].with_floor(0.0) == zero
+
+
+@pytest.mark.parametrize("floor", [-0.1, 1.5, np.nan, "much", None])
+def test_bad_floors(floor):
+    X, _, _ = data(10)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        TessellatedKernels(floor=floor).bind(X)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        SETS["weights"].with_floor(floor)
+
+
+def test_what_lies_below_the_floor_is_projected():
+    X, _, _ = data(10)
+    bound = TessellatedKernels(1, 0.3, floor=0.5).bind(X)
+    vertex = np.zeros((6, 6))
+    vertex[0, 0] = 6.0
+    free = bound.free_parameter(vertex)
+    assert bound.cone.contains(free)
+    np.testing.assert_allclose(free, vertex, atol=1e-12)
 
 
 # ---- the linear system

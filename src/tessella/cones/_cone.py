@@ -146,6 +146,10 @@ class Cone(ABC):
         """Return thin factors of a feasible point; negative parts are rounding and are dropped."""
 
     @abstractmethod
+    def trace_of(self, factors: Factors) -> float:
+        """Return the trace of a point that is given by its factors."""
+
+    @abstractmethod
     def scaling(self, L: Any, S: Point) -> Scaling:
         """Return the Nesterov-Todd scaling at (L Lᵀ, S); LinAlgError if S is not interior."""
 

@@ -92,6 +92,10 @@ class Nonnegative(Cone):
         """See :meth:`Cone.positive_factors`."""
         return np.maximum(P, 0.0)
 
+    def trace_of(self, factors: Factors) -> float:
+        """See :meth:`Cone.trace_of`."""
+        return float(np.sum(factors))
+
     def scaling(self, L: FloatArray, S: FloatArray) -> WeightScaling:
         """See :meth:`Cone.scaling`."""
         return WeightScaling(L, S)

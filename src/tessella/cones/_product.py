@@ -100,6 +100,10 @@ class ProductCone(Cone):
         """See :meth:`Cone.positive_factors`."""
         return Blocks(self._each("positive_factors", P))
 
+    def trace_of(self, factors: Factors) -> float:
+        """See :meth:`Cone.trace_of`."""
+        return float(sum(self._each("trace_of", factors)))
+
     def scaling(self, L: Blocks, S: Blocks) -> ProductScaling:
         """See :meth:`Cone.scaling`."""
         return ProductScaling(self._each("scaling", L, S))

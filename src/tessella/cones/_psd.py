@@ -112,6 +112,11 @@ class PSD(Cone):
         U = positive_factor(P)
         return U, U
 
+    def trace_of(self, factors: Factors) -> float:
+        """See :meth:`Cone.trace_of`."""
+        left, right = factors
+        return float(np.vdot(left, right)) / self.total
+
     def scaling(self, L: FloatArray, S: FloatArray) -> MatrixScaling:
         """See :meth:`Cone.scaling`."""
         return MatrixScaling(L, S)

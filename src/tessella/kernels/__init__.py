@@ -12,6 +12,7 @@ from tessella.kernels._base import (
 from tessella.kernels._bound_dictionary import BoundDictionary
 from tessella.kernels._dictionary import FittedDictionary, KernelDictionary
 from tessella.kernels._features import FiniteKernelSet
+from tessella.kernels._floor import KernelsWithFloor
 from tessella.kernels._functions import FunctionKernel, Gaussian, Polynomial
 from tessella.kernels._integral import IntegralKernels
 from tessella.kernels._learned import LearnedKernel
@@ -40,6 +41,7 @@ __all__ = [
     "KernelSum",
     "KernelWorkspace",
     "KernelsOnFeatures",
+    "KernelsWithFloor",
     "LearnedKernel",
     "MatrixMoments",
     "Moments",

@@ -40,6 +40,14 @@ class SharedKernels(BoundKernelSet):
         """See :meth:`BoundKernelSet.machines`; all of them are the same."""
         return (self._part,) * self._count
 
+    def kernel_parameter(self, P: Point) -> Point:
+        """See :meth:`BoundKernelSet.kernel_parameter`."""
+        return self._part.kernel_parameter(P)
+
+    def free_parameter(self, P: Point) -> Point:
+        """See :meth:`BoundKernelSet.free_parameter`."""
+        return self._part.free_parameter(P)
+
     def factor_gram(
         self, factors: Factors, centred: bool, out: NDArray[Any] | None
     ) -> NDArray[Any]:
