@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from dataclasses import is_dataclass
 
 import numpy as np
 
@@ -28,6 +29,8 @@ def same(a, b):
         return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a, b)
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if type(a).__eq__ is object.__eq__ and is_dataclass(a):
+        return type(a) is type(b) and same(vars(a), vars(b))
     return type(a) is type(b) and a == b
 
 

@@ -21,7 +21,7 @@ from tessella.svm import RidgeInverse
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowsOfFit:
     """What leave-one-out needs to know of the rows of a fit, in the order of ``support_``.
 
