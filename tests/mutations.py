@@ -575,7 +575,7 @@ MUTATIONS = (
         "newton (gradient of the model)",
         "solvers/newton.py",
         "self._half_gradient = 0.5 * D",
-        "self._half_gradient = D",
+        "self._half_gradient = -0.5 * D",
         (SQUARED,),
     ),
     Mutation(
@@ -608,11 +608,11 @@ MUTATIONS = (
         (CONFORMANCE,),
     ),
     Mutation(
-        "BoundWithFloor.free_parameter",
+        "raised_parameter",
         "kernels/_floor.py",
-        "(P - self._floor * self.cone.centre) / (1.0 - self._floor)",
-        "P / (1.0 - self._floor)",
-        (SQUARED,),
+        "return (1.0 - floor) * P + (floor * cone.trace(P)) * cone.centre",
+        "return P + (floor * cone.trace(P)) * cone.centre",
+        (CONFORMANCE, SQUARED),
     ),
     # ---- estimators and what looks at them
     Mutation(
