@@ -36,6 +36,7 @@ from tessella.solvers import (
     working_memory,
     working_set,
 )
+from tessella.solvers.newton import small_sample
 from tessella.svm import DualProblem, HingeLoss, RidgeInverse, SmoothDual, SquaredLoss, solve_dual
 
 SETS = {
@@ -175,6 +176,31 @@ def test_newton_within_faces_reaches_the_same_optimum(name):
     result = newton(problem, tol=1e-7, settings=small)
     assert result.status is SolverStatus.OPTIMAL
     assert result.value == pytest.approx(newton(problem, tol=1e-8).value, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["matrix", "weights", "sum"])
+@pytest.mark.parametrize("n_outputs", [1, 4])
+def test_newton_starts_from_a_small_sample(name, n_outputs):
+    problem = make_problem(name, 60, n_outputs)
+    settings = NewtonSettings(first_rows=20, rows_per_param=1)
+    sample = small_sample(problem, settings)
+    assert sample.kernels.machines[0].n_samples == 20
+    assert len(sample.dual.losses) == min(3, n_outputs)
+    # The weight of the loss is that of all rows, and so is the size of the outputs.
+    total = sum(loss.C.sum() for loss in sample.dual.losses[:1])
+    assert total == pytest.approx(problem.dual.losses[0].C.sum(), rel=0.2)
+    squares = [
+        sum(float(loss.target @ loss.target) for loss in own.dual.losses) / own.dual.size
+        for own in (problem, sample)
+    ]
+    assert 0.3 < n_outputs * squares[0] / (min(3, n_outputs) * squares[1]) < 3
+    result = newton(problem, tol=1e-7, settings=settings)
+    assert result.history[0].n_newton > 0
+    if name == "matrix":
+        assert result.history[0].value < newton(problem, tol=1e-7).history[0].value
+    assert result.gap <= 1e-7
+    assert result.value == pytest.approx(joint(problem, tol=1e-8).value, rel=1e-6)
+    assert small_sample(problem, NewtonSettings()) is None
 
 
 def test_newton_goes_on_from_a_given_pair():
