@@ -85,6 +85,8 @@ class MutationError(Exception):
 CONFORMANCE = "kernels/test_conformance.py"
 TESSELLATED = "kernels/test_tessellated.py"
 OTHER_SETS = "kernels/test_other_sets.py"
+SCALING = "kernels/test_scaling.py"
+SINGLE = "kernels/test_single.py"
 PRODUCT_FORM = "backend/test_product_form.py"
 FEATURES = "features/test_kernel_features.py"
 RELEVANCE = "inspection/test_relevance.py"
@@ -105,8 +107,82 @@ SUMS = "solvers/test_sums.py"
 WEIGHTS = "multiple_kernels/test_solvers.py"
 RULES = "multiple_kernels/test_rules.py"
 MERGED_ROWS = "estimators/test_merged_rows.py"
+RIDGE_LOO = "leave_one_out/test_ridge.py"
+SVM_LOO = "leave_one_out/test_svm.py"
+ESTIMATOR_LOO = "estimators/test_leave_one_out_svm.py"
 
 MUTATIONS = (
+    # ---- leave-one-out
+    Mutation(
+        "Centring",
+        "leave_one_out/_centring.py",
+        "bend = 0.5 * self._factor",
+        "bend = self._factor",
+        (RIDGE_LOO,),
+    ),
+    Mutation(
+        "_spread_without (copies)",
+        "leave_one_out/_ridge.py",
+        "(weight - removed)[:, None] + removed[:, None] * spread",
+        "removed[:, None] * spread",
+        (RIDGE_LOO,),
+    ),
+    Mutation(
+        "_eigenpairs (rounding)",
+        "leave_one_out/_ridge.py",
+        "np.where(values > rounding, values, 0.0)",
+        "np.abs(values)",
+        (RIDGE_LOO,),
+    ),
+    Mutation(
+        "RidgePath._fill_groups",
+        "leave_one_out/_ridge.py",
+        "root = np.sqrt(shrunk)",
+        "root = shrunk",
+        (RIDGE_LOO,),
+    ),
+    Mutation(
+        "RidgePath.best",
+        "leave_one_out/_ridge.py",
+        "_REFINEMENTS = 2",
+        "_REFINEMENTS = 0",
+        (RIDGE_LOO,),
+    ),
+    Mutation(
+        "_exchange_columns",
+        "leave_one_out/_faces.py",
+        "columns[np.ix_(free, rest)] = transfer[:, :count].T",
+        "columns[np.ix_(free, rest)] = -transfer[:, :count].T",
+        (SVM_LOO,),
+    ),
+    Mutation(
+        "_changed (edge of the tube)",
+        "leave_one_out/_faces.py",
+        "np.where(sign == 0.0, np.sign(excess), sign)",
+        "np.where(sign == 0.0, 1.0, sign)",
+        (SVM_LOO,),
+    ),
+    Mutation(
+        "svm_leave_one_out (copies)",
+        "leave_one_out/_svm.py",
+        "target = np.clip(point.w, kept * dual.lower, kept * dual.upper)",
+        "target = np.zeros(dual.size)",
+        (SVM_LOO,),
+    ),
+    Mutation(
+        "_verified",
+        "leave_one_out/_svm.py",
+        "good = (breach.max(axis=1) <= limit) & balanced",
+        "good = (breach.max(axis=1) <= np.inf) | balanced",
+        (SVM_LOO,),
+    ),
+    Mutation(
+        "SvmLeaveOneOutMixin (class weights)",
+        "estimators/_fit_rows.py",
+        "np.bincount(of_given[seen], self.weight[seen], count).astype(np.float64)",
+        "self.problem.rows.weight",
+        (ESTIMATOR_LOO,),
+    ),
     # ---- tessellated kernels
     Mutation(
         "Basis.split",
@@ -266,16 +342,109 @@ MUTATIONS = (
     Mutation(
         "UnitBox.fit",
         "kernels/_scaling.py",
-        "noise = 4 * np.finfo(float).eps",
-        "noise = 0 * np.finfo(float).eps",
+        "return 4 * np.finfo(float).eps",
+        "return 0 * np.finfo(float).eps",
         (OTHER_SETS,),
     ),
     Mutation(
         "UnitBox.apply",
         "kernels/_scaling.py",
-        "(X[:, self.kept] - self.offset) / self.span",
-        "(X[:, self.kept] - self.offset) * self.span",
+        "(raw - self.offset) / self.span",
+        "(raw - self.offset) * self.span",
         (CONFORMANCE,),
+    ),
+    Mutation(
+        "UnitBox._pulled",
+        "kernels/_scaling.py",
+        "0.5 + np.repeat(scale, self.counts) * (self.heights - 0.5)",
+        "np.repeat(scale, self.counts) * self.heights",
+        (SCALING,),
+    ),
+    Mutation(
+        "UnitBox.invert",
+        "kernels/_scaling.py",
+        "np.interp(scaled[:, k], heights, knots)",
+        "scaled[:, k]",
+        (SCALING,),
+    ),
+    Mutation(
+        "quantiles (middle of the interval)",
+        "kernels/_scaling.py",
+        "(np.cumsum(mass) - 0.5 * mass)",
+        "np.cumsum(mass)",
+        (SCALING,),
+    ),
+    Mutation(
+        "quantiles (both neighbours of a level)",
+        "kernels/_scaling.py",
+        "np.unique(np.concatenate([above, np.maximum(above - 1, 0)]))",
+        "np.unique(above)",
+        (SCALING,),
+    ),
+    Mutation(
+        "robust scaling (tails)",
+        "kernels/_scaling.py",
+        "1.0 - 0.25 / np.maximum(np.abs(z), 1.0)",
+        "1.0 - 0.25 / np.maximum(np.abs(z), 1.0) ** 2",
+        (SCALING,),
+    ),
+    Mutation(
+        "Basis.mean_power (margins per feature)",
+        "kernels/_tessellated_basis.py",
+        "else self.upper[variable]",
+        "else self.upper[0]",
+        ("kernels/test_tessellated.py",),
+    ),
+    # ---- single kernels
+    Mutation(
+        "LaplaceSide.factors (rows beyond the range)",
+        "kernels/_distances.py",
+        "np.exp(-centred.sum(axis=1) - beyond)",
+        "np.exp(-centred.sum(axis=1))",
+        (SINGLE,),
+    ),
+    Mutation(
+        "LaplaceSide.product",
+        "kernels/_distances.py",
+        "weights[used] * self.factor[used, None]",
+        "weights[used]",
+        (SINGLE,),
+    ),
+    Mutation(
+        "GaussianSide.tile (cancellation)",
+        "kernels/_distances.py",
+        "_LARGEST_NORM = 1e6",
+        "_LARGEST_NORM = 1e60",
+        (SINGLE,),
+    ),
+    Mutation(
+        "BoundSingleKernel.product_form (centring)",
+        "kernels/_single.py",
+        "0.5 * means.mean() - means",
+        "means.mean() - means",
+        (SINGLE,),
+    ),
+    Mutation(
+        "one SVM for a single kernel",
+        "estimators/_base.py",
+        "bound.cone.dimension == 1 and",
+        "bound.cone.dimension == 0 and",
+        ("estimators/test_families.py",),
+    ),
+    # ---- noise and slopes
+    Mutation(
+        "noise_level (degrees of freedom)",
+        "estimators/_noise.py",
+        "ridge * float(a @ a) / float(H.sum())",
+        "float(a @ a) / float(H.sum()) ** 2",
+        ("estimators/test_noise.py",),
+    ),
+    Mutation(
+        "relevance_scale (steps before the pull)",
+        "inspection/_slopes.py",
+        "_STEP * box.feature_scale[k]",
+        "_STEP",
+        ("inspection/test_slopes.py",),
     ),
     # ---- dictionaries and sums
     Mutation(
@@ -558,13 +727,6 @@ MUTATIONS = (
         (SQUARED,),
     ),
     Mutation(
-        "RidgeInverse.diagonal",
-        "svm/_smooth.py",
-        "np.diag(inverse) - self._ones**2 / self._total",
-        "np.diag(inverse)",
-        (SQUARED, LEAVE_ONE_OUT),
-    ),
-    Mutation(
         "InteriorPoint (curvature)",
         "svm/_interior_point.py",
         "bent = halves.curvature * state.alpha",
@@ -586,10 +748,10 @@ MUTATIONS = (
         (SQUARED,),
     ),
     Mutation(
-        "residuals_without (copies)",
-        "estimators/_leave_one_out.py",
-        "share = np.maximum(copies - 1.0, 0.0) / copies",
-        "share = np.zeros_like(copies)",
+        "BaseLearnedRidge._merged_loo_scores (copies)",
+        "estimators/_ridge.py",
+        "left_out=1.0 / np.maximum(rows.copies, 1.0),",
+        "left_out=np.ones(len(X)),",
         (LEAVE_ONE_OUT,),
     ),
     # ---- a floor
@@ -613,6 +775,246 @@ MUTATIONS = (
         "return (1.0 - floor) * P + (floor * cone.trace(P)) * cone.centre",
         "return P + (floor * cone.trace(P)) * cone.centre",
         (CONFORMANCE, SQUARED),
+    ),
+    # ---- quadratic forms of kernels on one feature
+    Mutation(
+        "GaussianSeries.sums (terms)",
+        "kernels/_expansions.py",
+        "np.searchsorted(-self.terms, -orders)",
+        "np.searchsorted(-self.terms, -orders - 4)",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "GaussianSeries.of (centres)",
+        "kernels/_expansions.py",
+        "centres = 0.5 * (low + high)",
+        "centres = low",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "GaussianSeries.sums (factorials)",
+        "kernels/_expansions.py",
+        "gammaln(orders + 1.0)",
+        "gammaln(orders + 2.0)",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "series_length (what is left out)",
+        "kernels/_expansions.py",
+        "_LOG_TAIL = -42.0",
+        "_LOG_TAIL = -24.0",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "PolynomialSeries.of (offset)",
+        "kernels/_expansions.py",
+        "offset ** (degree - power)",
+        "offset**power",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "PolynomialSeries.forms (features)",
+        "kernels/_expansions.py",
+        "[:, self.place]",
+        "[:, self.place - 1]",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "BoundDictionary.forms (normalisation)",
+        "kernels/_bound_dictionary.py",
+        "forms[known] = self.kernels.factors[known] * series",
+        "forms[known] = series",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "BoundDictionary._series (cosine)",
+        "kernels/_bound_dictionary.py",
+        "if not self.kernels.cosine:",
+        "if self.kernels is not None:",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    # ---- what users see of the bookkeeping of fits, searches and data
+    Mutation(
+        "DualProblem.movable (samples that fall)",
+        "svm/_problem.py",
+        "w[rows] > self.lower[rows], count)",
+        "w[rows] >= self.lower[rows], count)",
+        ("solvers/test_several_machines.py",),
+    ),
+    Mutation(
+        "DualProblem.movable (samples that rise)",
+        "svm/_problem.py",
+        "w[rows] < self.upper[rows], count)",
+        "w[rows] <= self.upper[rows], count)",
+        ("solvers/test_several_machines.py",),
+    ),
+    Mutation(
+        "Monomials",
+        "kernels/_monomials.py",
+        "for columns in self._factors[1:]:",
+        "for columns in self._factors[1:2]:",
+        ("kernels/test_predictor.py",),
+    ),
+    Mutation(
+        "FunctionKernel (no rows)",
+        "kernels/_functions.py",
+        "if not len(left) or not len(right):",
+        "if not len(left):",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "stacked_to_merged",
+        "estimators/_layouts.py",
+        "        start += len(rows)\n",
+        "",
+        ("estimators/test_layouts.py",),
+    ),
+    Mutation(
+        "DualLayouts.stacked_to_given",
+        "estimators/_layouts.py",
+        "given[:, self.given_rows] = stacked_to_merged(",
+        "given[:, np.sort(self.given_rows)] = stacked_to_merged(",
+        ("estimators/test_layouts.py",),
+    ),
+    Mutation(
+        "DualLayouts.given_to_stacked",
+        "estimators/_layouts.py",
+        "return merged_to_stacked(self.machine_rows, given[:, self.given_rows])",
+        "return merged_to_stacked(self.machine_rows, given[:, np.sort(self.given_rows)])",
+        ("estimators/test_layouts.py",),
+    ),
+    Mutation(
+        "winners (a score of zero)",
+        "estimators/_machines.py",
+        "        votes[:, first] += score > 0\n        votes[:, second] += score <= 0",
+        "        votes[:, first] += score >= 0\n        votes[:, second] += score < 0",
+        ("estimators/test_several_classes.py",),
+    ),
+    Mutation(
+        "one_vs_rest_scores (a score of zero)",
+        "estimators/_machines.py",
+        "        votes[:, first] += score >= 0\n        votes[:, second] += score < 0",
+        "        votes[:, first] += score > 0\n        votes[:, second] += score <= 0",
+        ("estimators/test_several_classes.py",),
+    ),
+    Mutation(
+        "one_vs_rest_scores (confidence)",
+        "estimators/_machines.py",
+        "confidence / (3.0 * (np.abs(confidence) + 1.0))",
+        "confidence / (3.0 * (np.abs(confidence) + 2.0))",
+        ("estimators/test_several_classes.py",),
+    ),
+    Mutation(
+        "representative_rows (weights)",
+        "estimators/_relevance.py",
+        "weight = np.cumsum(rows.weight[order])",
+        "weight = np.cumsum(np.ones(len(order)))",
+        ("estimators/test_relevance_attributes.py",),
+    ),
+    Mutation(
+        "representative_rows (units)",
+        "estimators/_relevance.py",
+        "scaled.sum(axis=1), rows.y))",
+        "rows.X.sum(axis=1), np.zeros(len(rows.X))))",
+        ("estimators/test_relevance_attributes.py",),
+    ),
+    Mutation(
+        "representative_rows (few rows)",
+        "estimators/_relevance.py",
+        "return rows.X.copy()",
+        "return rows.X[1:].copy()",
+        ("estimators/test_relevance_attributes.py",),
+    ),
+    Mutation(
+        "hold_out (classes)",
+        "estimators/_early_stopping.py",
+        "stratify=y[present] if stratify else None,",
+        "stratify=None,",
+        ("estimators/test_early_stopping.py",),
+    ),
+    Mutation(
+        "ValidationSet.score (weights)",
+        "estimators/_early_stopping.py",
+        "sample_weight=self.weight))",
+        "sample_weight=None))",
+        ("estimators/test_early_stopping.py",),
+    ),
+    Mutation(
+        "ScoreMonitor (first best score)",
+        "estimators/_early_stopping.py",
+        "int(np.argmax(self._scores))",
+        "(len(self._scores) - 1 - int(np.argmax(self._scores[::-1])))",
+        ("estimators/test_early_stopping.py",),
+    ),
+    Mutation(
+        "ScoreMonitor (same model)",
+        "estimators/_early_stopping.py",
+        "if record.value != self._scored_value:",
+        "if record is not None:",
+        ("estimators/test_early_stopping.py",),
+    ),
+    Mutation(
+        "relevance_seconds (kernels with a weight)",
+        "inspection/_summary.py",
+        "for k in np.flatnonzero(part.parameter)]",
+        "for k in range(len(part.parameter))]",
+        ("estimators/test_notebook.py",),
+    ),
+    Mutation(
+        "relevance_seconds (support vectors)",
+        "inspection/_summary.py",
+        "7.5e-5 * n_support * width",
+        "7.5e-5 * width",
+        ("estimators/test_notebook.py",),
+    ),
+    Mutation(
+        "quick_relevance",
+        "inspection/_summary.py",
+        "relevance_seconds(model) <= _QUICK_SECONDS",
+        "relevance_seconds(model) <= np.inf",
+        ("estimators/test_notebook.py",),
+    ),
+    Mutation(
+        "default_grid",
+        "model_selection/_grid.py",
+        'and "delta" in learner.kernels.get_params()',
+        'and "degree" in learner.kernels.get_params()',
+        ("model_selection/test_kernel_path_cv.py",),
+    ),
+    Mutation(
+        "SearchResults.remaining_candidates (variance)",
+        "model_selection/_results.py",
+        "/ max(1, len(indices) - 1)",
+        "/ len(indices) / 2",
+        ("model_selection/test_kernel_path_cv.py",),
+    ),
+    Mutation(
+        "SearchResults.remaining_candidates (first fold)",
+        "model_selection/_results.py",
+        "least = float(np.median(means))",
+        "least = float(means.mean())",
+        ("model_selection/test_kernel_path_cv.py",),
+    ),
+    Mutation(
+        "split_paths",
+        "model_selection/_path.py",
+        "if independent else len(path.candidates)",
+        "if path else len(path.candidates)",
+        ("model_selection/test_kernel_path_cv.py",),
+    ),
+    Mutation(
+        "convergence_message (remedy)",
+        "estimators/_convergence.py",
+        'precise = "" if estimator.precision == "float64" else',
+        'precise = "" if estimator.precision == "float32" else',
+        ("estimators/test_multiple_kernels.py",),
+    ),
+    Mutation(
+        "load (a description)",
+        "datasets/_load.py",
+        "info = REGISTRY[name] if isinstance(name, str) else name",
+        "info = REGISTRY[name if isinstance(name, str) else name.name]",
+        ("datasets/test_datasets.py",),
     ),
     # ---- estimators and what looks at them
     Mutation(
@@ -682,8 +1084,8 @@ MUTATIONS = (
     Mutation(
         "_k_means (copies of a row)",
         "features/_landmarks.py",
-        "sums = np.bincount(label, weights=counts * scaled[:, k], minlength=count)",
-        "sums = np.bincount(label, weights=scaled[:, k], minlength=count)",
+        "np.bincount(label, weights=counts * x, minlength=count)",
+        "np.bincount(label, weights=x, minlength=count)",
         (FEATURES,),
     ),
     # ---- first-order solvers

@@ -2,26 +2,43 @@
 
 import json
 import os
+import sys
+from dataclasses import dataclass
 
 import pytest
-from typer.testing import CliRunner
 
-from tessella.cli._app import app
+from tessella.cli import main
 from tessella_bench import _engine
 
 METHODS = "--methods fake_methods:average,fake_methods:neighbour"
 
 
+@dataclass(frozen=True)
+class Result:
+    """How a command ended and what it wrote."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
 @pytest.fixture
-def run(home, tmp_path, monkeypatch):
+def run(home, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    return lambda text: CliRunner().invoke(app, ["benchmark", *text.split()])
+
+    def invoke(text):
+        monkeypatch.setattr(sys, "argv", ["tessella", "benchmark", *text.split()])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return Result(end.value.code or 0, *capsys.readouterr())
+
+    return invoke
 
 
 def test_two_methods_and_two_divisions(run, tmp_path):
     command = f"classification --datasets tiny {METHODS} --splits 2 --jobs 2"
     result = run(command)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 0, result.stderr
     assert result.stderr.count("tiny fake_methods:") == 4
     assert "tiny fake_methods:neighbour 1: 100 % in" in result.stderr
     folder = tmp_path / "tessella-benchmark"

@@ -22,6 +22,7 @@ from tessella.persistence import load, save
 from tessella.tabular import make_tabular_pipeline
 
 if TYPE_CHECKING:
+    from tessella.automatic import TessellaClassifier, TessellaRegressor
     from tessella.model_selection import KernelPathCV
     from tessella.multiple_kernels import MultipleKernelSVC, MultipleKernelSVR
 
@@ -39,6 +40,8 @@ __all__ = [
     "MultipleKernelSVC",
     "MultipleKernelSVR",
     "PolynomialKernels",
+    "TessellaClassifier",
+    "TessellaRegressor",
     "TessellatedKernels",
     "__version__",
     "load",
@@ -48,11 +51,16 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when needed, because scikit-learn's model selection is slow to import.
+    # Imported when needed, because scikit-learn's model selection and scipy.optimize are slow to
+    # import.
     if name == "KernelPathCV":
         from tessella.model_selection import KernelPathCV
 
         return KernelPathCV
+    if name in ("TessellaClassifier", "TessellaRegressor"):
+        from tessella import automatic
+
+        return getattr(automatic, name)
     if name in ("MultipleKernelSVC", "MultipleKernelSVR"):
         from tessella import multiple_kernels
 

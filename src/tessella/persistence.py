@@ -30,18 +30,20 @@ from tessella.estimators import (
     LearnedKernelSVC,
     LearnedKernelSVR,
 )
-from tessella.estimators._leave_one_out import RowsOfFit
 from tessella.features import KernelFeatures
 from tessella.kernels import (
     FittedDictionary,
     FunctionKernel,
     Gaussian,
+    GaussianKernels,
     KernelDictionary,
     KernelSet,
     KernelsOnFeatures,
     KernelSum,
     KernelsWithFloor,
+    LaplaceKernels,
     LearnedKernel,
+    MaternKernels,
     Polynomial,
     PolynomialKernels,
     TessellatedKernels,
@@ -68,6 +70,9 @@ _MODULES = {
 _FAMILIES: tuple[type[KernelSet], ...] = (
     TessellatedKernels,
     PolynomialKernels,
+    GaussianKernels,
+    LaplaceKernels,
+    MaternKernels,
     KernelDictionary,
     FittedDictionary,
     KernelSum,
@@ -77,7 +82,6 @@ _FAMILIES: tuple[type[KernelSet], ...] = (
 _CLASSES: dict[str, type[Any]] = {
     "kernel": LearnedKernel,
     "box": UnitBox,
-    "rows of fit": RowsOfFit,
     "Gaussian": Gaussian,
     "Polynomial": Polynomial,
     **{str(cls.family): cls for cls in _FAMILIES},
@@ -98,7 +102,8 @@ _NEEDED = ("kernel_", "support_vectors_", "dual_coef_", "intercept_", "n_feature
 _TAG = "$type"  # marks values that JSON cannot represent directly
 # Tags that do not stand for a class of the table above.
 _RESERVED = ("array", "blocks", "dict", "float", "history", "text", "tuple")
-_NOT_OF_THE_MODEL = ("_predictor_cache", "_skl_callbacks")  # rebuilt when needed; for fits alone
+# Rebuilt when needed; for fits alone; not of the model but of its data.
+_NOT_OF_THE_MODEL = ("_predictor_cache", "_skl_callbacks", "_fit_rows")
 
 
 class ModelFileError(ArchiveError):
@@ -107,8 +112,10 @@ class ModelFileError(ArchiveError):
 
 _FORMAT = ArchiveFormat(
     name="tessella-model",
-    version=2,  # 2: the parameter of a kernel may be weights or blocks, not only a matrix
-    oldest=2,
+    # 2: the parameter of a kernel may be weights or blocks, not only a matrix
+    # 3: the scaling of a feature is a list of knots, not only an offset and a span
+    version=3,
+    oldest=3,
     noun="model file",
     error=ModelFileError,
     others={
@@ -479,7 +486,6 @@ def _check_fitted_parts(model: Any) -> None:
         or model.support_vectors_.shape != (count, n_features)
         or model._training_range.shape != (2, n_features)
         or model.intercept_.shape != (n_machines,)
-        or not _fits_rows(model, count)
     ):
         raise ModelFileError("the arrays of the model do not fit together.")
     if isinstance(model, LearnedKernelSVC):
@@ -496,15 +502,6 @@ def _check_fitted_parts(model: Any) -> None:
             )
     elif n_machines != 1:
         raise ModelFileError("a regressor must have one machine.")
-
-
-def _fits_rows(model: Any, count: int) -> bool:
-    """Return whether what is known of the rows of a fit belongs to `count` support vectors."""
-    rows = getattr(model, "_rows_of_fit", None)
-    if rows is None:
-        return True
-    lengths = {len(rows.target), len(rows.loss_weight), len(rows.copies)}
-    return lengths == {count} and bool((rows.of_given < count).all())
 
 
 def _fits(kernel: LearnedKernel, rows: NDArray[np.float64]) -> bool:

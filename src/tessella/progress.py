@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from tessella.solvers import IterationRecord, Monitor, SolverResult
 
-__all__ = ["ProgressDisplay", "part_done"]
+__all__ = ["ProgressDisplay", "SearchDisplay", "part_done"]
 
 _REDRAWN_EVERY = 0.5  # seconds, in a notebook
 
@@ -55,7 +55,52 @@ def part_done(gap: float, first: float, tol: float) -> float:
     return math.log(first / gap) / math.log(first / tol)
 
 
-class ProgressDisplay(Monitor):
+class _Line:
+    """A line that is updated from ``__enter__`` to ``__exit__``; its last state stays."""
+
+    def __init__(self, console: Any, disable: bool) -> None:
+        self._progress: Any = (
+            _NotebookProgress() if console is None and _in_notebook() else _on(console, disable)
+        )
+        self._task = self._progress.add_task("preparing", total=1.0, state="")
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        ended = "stopped" if kind is not None else "done"
+        self._progress.update(self._task, description=ended, refresh=True)
+        self._progress.stop()
+
+
+class SearchDisplay(_Line):
+    """Line that shows the progress of an automatic search while it runs.
+
+    Parameters
+    ----------
+    console : rich.console.Console, optional
+        Console on which the line is drawn. By default, it is drawn in the notebook or on standard
+        output.
+    disable : bool, default=False
+        Whether the display is turned off.
+
+    Raises
+    ------
+    ImportError
+        If rich is not installed and the program does not run in a notebook, or if a console in a
+        notebook is given and ipywidgets is not installed.
+    """
+
+    def __init__(self, *, console: Any = None, disable: bool = False) -> None:
+        super().__init__(console, disable)
+
+    def tell(self, text: str, done: float) -> None:
+        """Show a text and the finished fraction of the search."""
+        self._progress.update(self._task, description="searching", completed=done, state=text)
+
+
+class ProgressDisplay(_Line, Monitor):
     """Line that shows the progress of a fit while it runs.
 
     The line shows the phase of the solver, a progress bar, the gap, the objective, the number of
@@ -86,21 +131,9 @@ class ProgressDisplay(Monitor):
     """
 
     def __init__(self, tol: float, *, console: Any = None, disable: bool = False) -> None:
+        super().__init__(console, disable)
         self._tol = tol
         self._first = math.inf
-        self._progress: Any = (
-            _NotebookProgress() if console is None and _in_notebook() else _on(console, disable)
-        )
-        self._task = self._progress.add_task("preparing", total=1.0, state="")
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        ended = "stopped" if kind is not None else "done"
-        self._progress.update(self._task, description=ended, refresh=True)
-        self._progress.stop()
 
     def phase(self, text: str) -> None:
         """Show the phase of the solver."""

@@ -1,12 +1,12 @@
 """Commands of other distributions."""
 
-from importlib.metadata import EntryPoint
+from importlib import metadata
 from typing import ClassVar
 
 import pytest
 import typer
 
-from tessella.cli import _plugins
+GROUP = "tessella.commands"  # of the entry points, as other distributions write it
 
 hello = typer.Typer()
 
@@ -21,7 +21,7 @@ def greet(name: str = "world") -> None:
     typer.echo(f"hello {name}")
 
 
-class Plugin(EntryPoint):
+class Plugin(metadata.EntryPoint):
     """An entry point of this module, whatever name pytest has given it."""
 
     loaded: ClassVar[list[str]] = []
@@ -37,9 +37,12 @@ def installed(monkeypatch):
     monkeypatch.setattr(Plugin, "loaded", [])
 
     def install(**commands):
-        found = [Plugin(name, value, _plugins.GROUP) for name, value in commands.items()]
+        found = [Plugin(name, value, GROUP) for name, value in commands.items()]
+        everything = metadata.entry_points
         monkeypatch.setattr(
-            _plugins, "entry_points", lambda group: found if group == _plugins.GROUP else []
+            metadata,
+            "entry_points",
+            lambda **chosen: found if chosen == {"group": GROUP} else everything(**chosen),
         )
 
     install()

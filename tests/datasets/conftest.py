@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tessella.datasets import _load, _registry
+from tessella.datasets import describe
 
 
 def write_table(path, columns, table):
@@ -22,35 +22,26 @@ def checksum(table):
     return hashlib.sha256(rows.tobytes()).hexdigest()
 
 
-@pytest.fixture
-def known(monkeypatch):
-    """Change what the registry knows of a data set, its checksum above all."""
-
-    def change(name, table=None, **changes):
-        if table is not None:
-            changes["checksum"] = checksum(table)
-        registry = dict(_registry.REGISTRY)
-        registry[name] = replace(registry[name], **changes)
-        for module in (_registry, _load):
-            monkeypatch.setattr(module, "REGISTRY", registry)
-
-    return change
+def described(name, table, **changes):
+    """What the registry says of a data set, with the checksum of a table of the tests."""
+    return replace(describe(name), checksum=checksum(table), **changes)
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch, known):
+def home(tmp_path, monkeypatch):
     """A data folder with a manifest: abalone, gas turbine, and a set of one's own."""
     rng = np.random.default_rng(0)
     folder = tmp_path / "data"
     folder.mkdir()
     rings = np.column_stack([rng.random((30, 2)), rng.integers(1, 20, 30)]).astype(float)
     write_table(folder / "abalone.csv.gz", ["sex", "length", "target"], rings)
-    known("abalone", rings)
     turbine = rng.random((10, 5))
     write_table(folder / "turbines.csv.gz", ["AT", "TEY", "CDP", "CO", "NOX"], turbine)
-    for name in ("gas_turbine", "gas_turbine_nox"):
-        known(name, turbine)
-    known("gas_turbine", years=(4, 6))
+    infos = {
+        "abalone": described("abalone", rings),
+        "gas_turbine": described("gas_turbine", turbine, years=(4, 6)),
+        "gas_turbine_nox": described("gas_turbine_nox", turbine),
+    }
     own = np.column_stack([rng.random((20, 3)), np.tile([-1.0, 1.0], 10)])
     write_table(folder / "own.csv.gz", ["a", "b", "c", "target"], own)
     sets = [
@@ -61,4 +52,5 @@ def home(tmp_path, monkeypatch, known):
     ]
     (folder / "MANIFEST.json").write_text(json.dumps({"sets": sets}))
     monkeypatch.setenv("TESSELLA_DATA", str(folder))
-    return {"folder": folder, "abalone": rings, "gas_turbine": turbine, "own": own}
+    tables = {"abalone": rings, "gas_turbine": turbine, "own": own}
+    return {"folder": folder, "infos": infos, **tables}

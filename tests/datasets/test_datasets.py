@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from datasets.conftest import write_table
@@ -43,7 +45,7 @@ def test_unknown_names_are_answered_with_near_ones():
 
 
 def test_abalone_is_mature_from_nine_rings(home):
-    data = datasets.load("abalone")
+    data = datasets.load(home["infos"]["abalone"])
     np.testing.assert_array_equal(data.X, home["abalone"][:, :2])
     np.testing.assert_array_equal(data.y, home["abalone"][:, 2] >= 9)
     assert data.task == "classification"
@@ -54,14 +56,24 @@ def test_abalone_is_mature_from_nine_rings(home):
 
 def test_gas_turbine_predicts_the_yield_from_everything_else_and_the_year(home):
     table = home["gas_turbine"]
-    data = datasets.load("gas_turbine")
+    data = datasets.load(home["infos"]["gas_turbine"])
     assert data.feature_names == ("AT", "CDP", "CO", "NOX", "year")
     np.testing.assert_array_equal(data.y, table[:, 1])
     np.testing.assert_array_equal(data.X[:, :4], table[:, [0, 2, 3, 4]])
     np.testing.assert_array_equal(data.X[:, 4], [2011] * 4 + [2012] * 6)
-    other = datasets.load("gas_turbine_nox")  # of the same file
+    other = datasets.load(home["infos"]["gas_turbine_nox"])  # of the same file
     assert other.feature_names == ("AT", "TEY", "CDP")
     np.testing.assert_array_equal(other.y, table[:, 4])
+
+
+def test_names_stand_for_the_descriptions_of_the_registry(home):
+    by_name = datasets.load("abalone", verify=False)
+    described = datasets.load(home["infos"]["abalone"])
+    assert by_name.name == described.name == "abalone"
+    np.testing.assert_array_equal(by_name.X, described.X)
+    np.testing.assert_array_equal(by_name.y, described.y)
+    old = datasets.load(replace(home["infos"]["abalone"], threshold=12.0))
+    np.testing.assert_array_equal(old.y, home["abalone"][:, 2] >= 12)
 
 
 def test_sets_of_ones_own(home):
@@ -76,25 +88,26 @@ def test_data_home_comes_before_the_environment(home, tmp_path):
     other.mkdir()
     (other / "abalone.csv.gz").write_bytes((home["folder"] / "abalone.csv.gz").read_bytes())
     (home["folder"] / "abalone.csv.gz").unlink()
-    assert len(datasets.load("abalone", other).y) == 30
+    assert len(datasets.load(home["infos"]["abalone"], other).y) == 30
 
 
 def test_checksum_is_of_the_rows_in_any_order(home):
-    """The registry of `home` has the checksum of the rows as they were written first."""
+    """The description in `home` has the checksum of the rows as they were written first."""
+    info = home["infos"]["abalone"]
     file, columns, table = home["folder"] / "abalone.csv.gz", COLUMNS, home["abalone"]
     order = np.random.default_rng(1).permutation(len(table))
     write_table(file, columns, table[order])
-    np.testing.assert_array_equal(datasets.load("abalone").X, table[order, :2])
+    np.testing.assert_array_equal(datasets.load(info).X, table[order, :2])
     nudged = table.copy()
     nudged[3, 1] = np.nextafter(nudged[3, 1], 9.0)
     for other in (table[:, [1, 0, 2]], nudged, table[1:], np.vstack([table, table[:1]])):
         write_table(file, columns, other)
         with pytest.raises(DataError, match="the checksum of its rows differs"):
-            datasets.load("abalone")
+            datasets.load(info)
 
 
-def test_wrong_rows_are_refused_unless_wanted(home, known):
-    known("abalone", checksum="0" * 64)
+def test_wrong_rows_are_refused_unless_wanted(home):
+    assert datasets.describe("abalone").checksum != home["infos"]["abalone"].checksum
     with pytest.raises(DataError, match=r"abalone.csv.gz has 30 rows .* checksum .*verify=False"):
         datasets.load("abalone")
     assert len(datasets.load("abalone", verify=False).y) == 30

@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from datasets.conftest import described
 
 from tessella import datasets
 from tessella.datasets import DataError
@@ -85,12 +86,12 @@ def empty(tmp_path, monkeypatch):
     return folder
 
 
-def test_fetched_once_and_then_read_from_the_folder(server, empty, known):
-    known("abalone", ROWS)
-    first = datasets.load("abalone")
+def test_fetched_once_and_then_read_from_the_folder(server, empty):
+    info = described("abalone", ROWS)
+    first = datasets.load(info)
     assert server["asked"] == ["/api/v1/json/data/183", "/files/183"]
     assert [path.name for path in empty.iterdir()] == ["abalone.csv.gz"]
-    second = datasets.load("abalone")
+    second = datasets.load(info)
     assert len(server["asked"]) == 2
     for data in (first, second):
         np.testing.assert_array_equal(data.X, ROWS[:, :2])  # the row with a gap is left out
@@ -98,17 +99,16 @@ def test_fetched_once_and_then_read_from_the_folder(server, empty, known):
         assert data.feature_names == ("Sex", "Length")
 
 
-def test_labels_become_classes(server, empty, known):
-    known("heart", np.array([[70.0, 1.0], [67.0, -1.0]]))
-    np.testing.assert_array_equal(datasets.load("heart").y, [1, 0])
+def test_labels_become_classes(server, empty):
+    info = described("heart", np.array([[70.0, 1.0], [67.0, -1.0]]))
+    np.testing.assert_array_equal(datasets.load(info).y, [1, 0])
 
 
-def test_folder_is_made_when_it_is_the_default_one(server, tmp_path, known, monkeypatch):
-    known("abalone", ROWS)
+def test_folder_is_made_when_it_is_the_default_one(server, tmp_path, monkeypatch):
     monkeypatch.delenv("TESSELLA_DATA", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    datasets.load("abalone")
+    datasets.load(described("abalone", ROWS))
     assert (tmp_path / ".cache/tessella/data/abalone.csv.gz").exists()
 
 
@@ -156,13 +156,11 @@ def test_no_network(empty, monkeypatch):
         datasets.load("abalone")
 
 
-def test_folder_that_cannot_be_written(server, empty, known, monkeypatch):
-    known("abalone", ROWS)
-
+def test_folder_that_cannot_be_written(server, empty, monkeypatch):
     def refuse(*args):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("os.replace", refuse)
     with pytest.raises(DataError, match=r"cannot be stored .* Permission denied"):
-        datasets.load("abalone")
+        datasets.load(described("abalone", ROWS))
     assert list(empty.iterdir()) == []

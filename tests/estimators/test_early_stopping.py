@@ -1,6 +1,7 @@
 """Early stopping: what is held out, when a fit stops, and which model it keeps."""
 
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -8,10 +9,9 @@ import pytest
 from estimators.conftest import raw_scores
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
 
 from tessella import LearnedKernelSVC
-from tessella.estimators._early_stopping import ScoreMonitor, hold_out
-from tessella.solvers import SolverStatus
 
 
 @pytest.fixture
@@ -26,6 +26,14 @@ def patient(every_case):
 def stopped(model, X, y, **options):
     with pytest.warns(ConvergenceWarning, match=r"\(validation score\).*Raise n_iter_no_change"):
         return clone(model).fit(X, y, **options)
+
+
+def validation_rows(X, y, *, fraction, stratify):
+    """The rows that random_state=0 holds out: those of scikit-learn's function."""
+    classes = y if stratify else None
+    return train_test_split(
+        np.arange(len(X)), test_size=fraction, random_state=0, stratify=classes
+    )[1]
 
 
 def test_stops_when_the_score_does(patient):
@@ -45,24 +53,18 @@ def test_stops_when_the_score_does(patient):
 def test_the_certificate_is_that_of_the_rows_not_held_out(patient):
     model, X, y = patient
     model = stopped(model, X, y)
-    weight, held_out = hold_out(
-        X,
-        y,
-        np.ones(len(X)),
-        fraction=0.1,
-        random_state=0,
-        stratify=hasattr(model, "classes_"),
-    )
-    assert len(held_out.X) == len(X) // 10
-    assert not np.isin(model.support_, np.flatnonzero(weight == 0)).any()
+    test = validation_rows(X, y, fraction=0.1, stratify=hasattr(model, "classes_"))
+    assert len(test) == len(X) // 10
+    assert not np.isin(model.support_, test).any()
+    kept = np.delete(np.arange(len(X)), test)
     plain = clone(model).set_params(early_stopping=False, max_iter=model.n_iter_)
     with pytest.warns(ConvergenceWarning):
-        plain.fit(X[weight > 0], y[weight > 0])
+        plain.fit(X[kept], y[kept])
     assert plain.objective_ == model.objective_
     assert plain.lower_bound_ == model.lower_bound_
     np.testing.assert_allclose(raw_scores(plain, X), raw_scores(model, X), rtol=1e-9)
     assert plain.validation_scores_ is None
-    score = model.score(held_out.X, held_out.y)
+    score = model.score(X[test], y[test])
     assert score == pytest.approx(model.validation_scores_[-1], abs=0.05)
 
 
@@ -100,14 +102,23 @@ def test_rows_of_weight_zero_are_absent_there_too(patient):
 def test_scores_are_weighted(circles):
     X, y = circles
     weight = np.where(X[:, 0] > 0, 5.0, 1.0)
-    learned, held_out = hold_out(X, y, weight, fraction=0.3, random_state=0, stratify=True)
-    assert (held_out.weight == np.where(held_out.X[:, 0] > 0, 5.0, 1.0)).all()
-    model = LearnedKernelSVC(C=0.01).fit(X, y)
-    right = model.predict(held_out.X) == held_out.y
-    assert 0 < right.mean() < 1
-    expected = np.average(right, weights=held_out.weight)
-    assert held_out.score(model) == pytest.approx(expected)
-    assert set(np.unique(learned)) == {0.0, 1.0, 5.0}
+    # Of this solver the model of the last record is the one that is kept.
+    plain = LearnedKernelSVC(C=0.01, solver="frank-wolfe", tol=1e-15, max_iter=2)
+    model = clone(plain).set_params(early_stopping=True, validation_fraction=0.3, random_state=0)
+    test = validation_rows(X, y, fraction=0.3, stratify=True)
+    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+        model.fit(X, y, sample_weight=weight)
+    right = model.predict(X[test]) == y[test]
+    expected = np.average(right, weights=weight[test])
+    assert expected != pytest.approx(right.mean(), abs=1e-3)
+    assert model.validation_scores_[-1] == pytest.approx(expected)
+    # The other rows have their weights too, and those held out have none.
+    learned = weight.copy()
+    learned[test] = 0.0
+    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+        plain.fit(X, y, sample_weight=learned)
+    assert plain.objective_ == pytest.approx(model.objective_, rel=1e-12)
+    np.testing.assert_array_equal(plain.support_, model.support_)
 
 
 def test_names_and_labels_of_any_kind(circles, recwarn):
@@ -130,40 +141,50 @@ def test_too_few_rows_are_named():
         LearnedKernelSVC(early_stopping=True).fit(X, y)
 
 
-class Answers:
-    """A run's values, and models whose score is given."""
+class Scripted(LearnedKernelSVC):
+    """A classifier whose scores on the validation rows are given beforehand."""
 
-    def __init__(self, scores):
-        self.scores = iter(scores)
+    script: ClassVar[list[float]] = []
 
-    def score(self, model):
-        return next(self.scores)
-
-
-def statuses(scores, values, patience, earlier=()):
-    class Record:
-        def __init__(self, value):
-            self.value = value
-
-    log = list(earlier)
-    monitor = ScoreMonitor(Answers(scores), lambda result: result, patience, log)
-    return [monitor.record(Record(value), lambda: None) for value in values], log
+    def score(self, X, y, sample_weight=None):
+        return self.script.pop(0)
 
 
-def test_patience_counts_records_since_the_first_best_score():
-    scores = [0.5, 0.7, 0.7, 0.6]
-    told, log = statuses(scores, [4.0, 3.0, 2.0, 1.0], patience=2)
-    assert told == [None, None, None, SolverStatus.VALIDATION]
-    assert log == scores
+def scripted_fit(circles, scores, patience, **params):
+    """The fit with these scores. The solver improves its model with every record from the fifth."""
+    Scripted.script = list(scores)
+    model = Scripted(solver="apd", tol=1e-15, early_stopping=True, random_state=0)
+    model.set_params(n_iter_no_change=patience, **params)
+    with pytest.warns(ConvergenceWarning):
+        return model.fit(*circles)
 
 
-def test_a_model_that_is_still_the_best_is_not_scored_again():
-    told, log = statuses([0.5, 0.6], [4.0, 4.0, 3.0], patience=2)
-    assert told == [None, None, None]
-    assert log == [0.5, 0.5, 0.6]
+def test_patience_counts_records_since_the_first_best_score(circles):
+    # The first four records are of one model.
+    scores = [0.5, 0.5, 0.5, 0.5, 0.7, 0.7, 0.8, 0.8, 0.7, 0.8, 0.8]
+    model = scripted_fit(circles, scores[3:], patience=4, max_iter=20)
+    values = [record.value for record in model.history_]
+    assert values[0] == values[3] > values[4]
+    assert len(set(values[3:])) == len(values[3:])
+    assert model.validation_scores_.tolist() == scores
+    assert model.status_ == "validation score"
 
 
-def test_scores_of_an_earlier_run_count():
-    told, log = statuses([0.6], [1.0], patience=2, earlier=[0.7, 0.6])
-    assert told == [SolverStatus.VALIDATION]
-    assert log == [0.7, 0.6, 0.6]
+def test_a_model_that_is_still_the_best_is_not_scored_again(circles):
+    model = scripted_fit(circles, [0.5, 0.6, 0.7], patience=4, max_iter=5)
+    values = [record.value for record in model.history_]
+    assert values[0] == values[3] > values[4] > values[5]
+    assert model.validation_scores_.tolist() == [0.5, 0.5, 0.5, 0.5, 0.6, 0.7]
+    assert model.status_ == "iteration limit"
+    assert Scripted.script == []
+
+
+def test_scores_of_an_earlier_run_count(circles, tmp_path):
+    file = tmp_path / "checkpoint"
+    first = scripted_fit(circles, [0.7, 0.6], patience=5, max_iter=4, checkpoint=file)
+    assert first.status_ == "iteration limit"
+    before = first.validation_scores_.tolist()
+    assert before == [0.7, 0.7, 0.7, 0.7, 0.6]
+    again = scripted_fit(circles, [0.6], patience=5, max_iter=20, checkpoint=file)
+    assert again.validation_scores_.tolist() == [*before, 0.6]
+    assert again.status_ == "validation score"

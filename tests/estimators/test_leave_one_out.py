@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
 
-from tessella import LearnedKernelRidge, LearnedKernelRidgeClassifier, load
+from tessella import KernelPathCV, LearnedKernelRidge, LearnedKernelRidgeClassifier
 
 
 def ridge(K, Y, loss_weight):
@@ -52,7 +52,7 @@ def test_regression_agrees_with_refits_at_the_learned_kernel(weighted):
     K = model.kernel_(X[used], X[used])
     expected = without_each(K, y[used][:, None], 20.0 * weight[used], weight[used])[:, 0]
     np.testing.assert_allclose(model.loo_predictions_[used], expected, rtol=1e-8)
-    assert np.isnan(model.loo_predictions_[~used]).all()
+    np.testing.assert_allclose(model.loo_predictions_[~used], model.predict(X[~used]))
     score = r2_score(y[used], expected, sample_weight=weight[used])
     assert model.loo_score_ == pytest.approx(score, rel=1e-8)
     # The prediction without a row is really another one.
@@ -97,11 +97,12 @@ def test_classification_agrees_with_refits_at_the_learned_kernel(n_classes, clas
     K = model.kernel_(X, X)
     expected = without_each(K, Y, 3.0 * factors[codes] * weight, weight)
     shape = (45,) if n_classes == 2 else (45, n_classes)
-    assert model.loo_predictions_.shape == shape
+    assert model.loo_decision_function_.shape == shape
     np.testing.assert_allclose(
-        model.loo_predictions_, expected.reshape(shape), rtol=1e-7, atol=1e-8
+        model.loo_decision_function_, expected.reshape(shape), rtol=1e-7, atol=1e-8
     )
     decided = (expected[:, 0] > 0).astype(int) if n_classes == 2 else expected.argmax(axis=1)
+    assert (model.loo_predictions_ == model.classes_[decided]).all()
     score = accuracy_score(codes, decided, sample_weight=weight)
     assert model.loo_score_ == pytest.approx(score, rel=1e-12)
 
@@ -118,15 +119,23 @@ def test_a_fit_that_stopped_early_is_solved_for_its_kernel(weighted):
     np.testing.assert_allclose(model.loo_predictions_[used], expected, rtol=1e-8)
 
 
-def test_rows_held_out_by_early_stopping_have_no_prediction(weighted):
+def test_rows_held_out_by_early_stopping_have_their_predictions(weighted):
     X, y, _ = weighted
     model = LearnedKernelRidge(early_stopping=True, random_state=0, validation_fraction=0.2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y)
-    missing = np.isnan(model.loo_predictions_)
-    assert missing.sum() == 8
-    assert not np.isin(np.flatnonzero(missing), model.support_).any()
+    rest = np.setdiff1d(np.arange(40), model.support_)
+    assert len(rest) == 8
+    np.testing.assert_allclose(model.loo_predictions_[rest], model.predict(X[rest]))
+
+
+def test_a_search_scores_with_them(weighted):
+    X, y, _ = weighted
+    grid = {"C": [0.1, 1.0, 10.0]}
+    search = KernelPathCV(LearnedKernelRidge(), grid, cv="loo").fit(X, y)
+    expected = [LearnedKernelRidge(C=C).fit(X, y).loo_score_ for C in grid["C"]]
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected, atol=1e-3)
 
 
 def test_it_is_computed_when_it_is_read_and_forgotten_by_the_next_fit(weighted):
@@ -143,15 +152,6 @@ def test_it_is_computed_when_it_is_read_and_forgotten_by_the_next_fit(weighted):
     model.fit(X, y[::-1])
     assert model.loo_score_ != first
     assert model.loo_score_ == clone(model).fit(X, y[::-1]).loo_score_
-
-
-def test_it_survives_a_model_file(weighted, tmp_path):
-    X, y, weight = weighted
-    model = LearnedKernelRidge().fit(X, y, sample_weight=weight)
-    model.save(tmp_path / "model.tsl")
-    loaded = load(tmp_path / "model.tsl")
-    np.testing.assert_array_equal(loaded.loo_predictions_, model.loo_predictions_)
-    assert loaded.loo_score_ == model.loo_score_
 
 
 def test_constant_target_is_predicted_without_any_row():

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -14,13 +15,11 @@ from sklearn.base import clone
 from sklearn.datasets import make_circles
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-import tessella.svm._dual as dual_module
 from tessella import LearnedKernelSVC, LearnedKernelSVR
 from tessella.kernels import TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import Monitor, SolverStatus, choose_solver
-from tessella.solvers import _run as run_module
-from tessella.svm import DualProblem
+from tessella.svm import DualProblem, solve_dual
 
 SOLVERS = ["working-set", "joint", "frank-wolfe", "apd", "hybrid"]
 
@@ -70,7 +69,7 @@ def test_every_end_keeps_a_certified_model(every_case, end, solver):
 def test_time_limit_keeps_a_certified_model(every_case, monkeypatch):
     model, X, y = every_case
     clock = iter(range(10**6))
-    monkeypatch.setattr(run_module.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     solver = "frank-wolfe" if "solver" in model.get_params() else "auto"
     limit = 10.0 if isinstance(model, RIDGE) else 30.0  # its machines read the clock less often
     model = with_solver(model, solver).set_params(tol=1e-12, time_limit=limit)
@@ -116,15 +115,21 @@ def test_warm_start_without_iterations_gives_the_same_model(every_case):
     assert model.gap_ == pytest.approx(gap, rel=1e-6)
 
 
-def test_a_resumed_fit_that_is_interrupted_at_once_keeps_what_it_had(case, monkeypatch):
+class InterruptedInTheFirstSvm(Monitor):
+    def phase(self, text):
+        if text.startswith("SVM 1 "):
+            raise KeyboardInterrupt
+
+
+def test_a_resumed_fit_that_is_interrupted_at_once_keeps_what_it_had(case):
     model, X, y = case
     solver = "frank-wolfe" if isinstance(model, RIDGE) else "working-set"
     model = cut_short(clone(model).set_params(warm_start=True, solver=solver), X, y, "Ctrl-C")
     gap = model.gap_
-    monkeypatch.setattr(run_module, "solve_dual", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model.fit(X, y)
+        model._fit(X, y, callback=InterruptedInTheFirstSvm())
     assert model.gap_ <= gap * (1 + 1e-6)
+    assert model.history_[-1].n_svm == 0
 
 
 def interrupted(*args, **kwargs):
@@ -193,37 +198,40 @@ def test_a_warning_made_an_error_does_not_cost_the_model(every_case):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to oneself are different there")
-def test_ctrl_c_inside_the_compiled_solver(monkeypatch):
-    """Another thread sends the signal once the second SVM has let go of the interpreter."""
+def test_ctrl_c_inside_the_solver_of_the_machines():
+    """Another thread sends signals until one arrives while the second SVM is being solved."""
     X, y = make_circles(1500, noise=0.3, factor=0.6, random_state=0)
-    begun, native, calls = threading.Event(), dual_module._core.solve_dual, []
+    begun, arrived = threading.Event(), threading.Event()
 
-    def watched(*args):
-        calls.append(1)
-        if len(calls) == 1 + first:
-            begun.set()
-        return native(*args)
+    class SecondSvm(Monitor):
+        def phase(self, text):
+            if text.startswith("SVM 2 "):
+                begun.set()
 
-    class Core:
-        solve_dual = staticmethod(watched)
-
-    class CountFirst(Monitor):
-        def record(self, record, answer):
-            nonlocal first
-            first = len(calls) if record.iteration == 0 else first
+    def handler(number, frame):
+        while frame is not None and frame.f_code is not solve_dual.__code__:
+            frame = frame.f_back
+        if begun.is_set() and not arrived.is_set() and frame is not None:
+            arrived.set()
+            raise KeyboardInterrupt
 
     def send():
         begun.wait(60)
-        os.kill(os.getpid(), signal.SIGINT)
+        while not arrived.wait(0.01):
+            os.kill(os.getpid(), signal.SIGINT)
 
-    first = 10**9
-    monkeypatch.setattr(dual_module, "_core", Core)
+    before = signal.signal(signal.SIGINT, handler)
     sender = threading.Thread(target=send)
     sender.start()
-    model = LearnedKernelSVC(C=1000.0, tol=1e-13, solver="frank-wolfe")
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model._fit(X, y, callback=CountFirst())
-    sender.join()
+    try:
+        model = LearnedKernelSVC(C=1000.0, tol=1e-13, solver="frank-wolfe")
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model._fit(X, y, callback=SecondSvm())
+    finally:
+        begun.set()
+        arrived.set()
+        sender.join()
+        signal.signal(signal.SIGINT, before)
     assert model.status_ == "interrupted"
     assert 0 < model.gap_ < np.inf
 

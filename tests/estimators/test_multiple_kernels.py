@@ -22,9 +22,8 @@ from tessella import (
     MultipleKernelSVR,
     TessellatedKernels,
 )
-from tessella.estimators._convergence import convergence_message
 from tessella.kernels import Gaussian, KernelSum
-from tessella.solvers import SolverStatus
+from tessella.solvers import Monitor, SolverStatus
 
 WEIGHTINGS = ("learned", "simple", "average", "alignment", "performance")
 RULES = WEIGHTINGS[2:]
@@ -153,16 +152,31 @@ def test_relevance_finds_the_pair_that_acts_together(weighting):
 # ---- messages
 
 
-class Ended:
-    """As much of a fitted state as the message needs."""
-
-    solver_, n_iter_, gap_ = "working-set", 3, 0.5
+class End(Monitor):
+    """Ends a run at its first record, for a reason of its own."""
 
     def __init__(self, status):
-        self.status_ = status.value
+        self.status = status
+
+    def record(self, record, answer):
+        return self.status
+
+
+def remedy(estimator, status, X, y):
+    """The last part of the warning of a fit that ended early."""
+    model = clone(estimator).set_params(tol=1e-16)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model._fit(X, y, callback=End(status))
+    assert model.status_ == status.value
+    found = str(caught[0].message)
+    assert f"({status.value}) after {model.n_iter_} iterations" in found
+    assert f"certified relative gap of {model.gap_:.2e}, above tol=1e-16" in found
+    return found.split(" is kept. ")[1]
 
 
 def test_remedies_name_parameters_that_the_estimator_has():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 2)), rng.integers(0, 2, 60)  # the first pair is far from the optimum
     estimators = [
         LearnedKernelSVC(solver="apd"),
         LearnedKernelSVC(kernels=sum_of_sets(), precision="float32"),
@@ -171,15 +185,15 @@ def test_remedies_name_parameters_that_the_estimator_has():
         MultipleKernelSVR(weighting="average", precision="float32"),
     ]
     found = {
-        (status, number): convergence_message(Ended(status), estimator).split(" is kept. ")[1]
+        (status, number): remedy(estimator, status, X, y)
         for status in SolverStatus
         if status is not SolverStatus.OPTIMAL
         for number, estimator in enumerate(estimators)
     }
-    for (_, number), remedy in found.items():
+    for (_, number), text in found.items():
         params = estimators[number].get_params()
-        named = [word.partition("=")[0] for word in remedy.split() if "=" in word]
-        assert set(named) <= set(params), remedy
+        named = [word.partition("=")[0] for word in text.split() if "=" in word]
+        assert set(named) <= set(params), text
     memory = [found[SolverStatus.OUT_OF_MEMORY, k] for k in range(5)]
     assert memory == [
         "Use precision='float32' or solver='working-set' or fewer rows.",

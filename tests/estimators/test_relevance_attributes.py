@@ -11,8 +11,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.inspection import permutation_importance
 
 from tessella import LearnedKernelSVC, LearnedKernelSVR
-from tessella.estimators._relevance import representative_rows
-from tessella.estimators._training_set import TrainingSet
 from tessella.inspection import feature_relevance, interaction_relevance
 
 EFFECTS = (64 / 144, 64 / 144, 2.25 / 12, 0.0, 0.0)  # of the features below, by their variance
@@ -123,37 +121,46 @@ def test_not_fitted(every_case):
 # ---- the rows kept
 
 
-def training_set(X, y, weight):
-    return TrainingSet.build(X, y, np.asarray(weight, dtype=float))
+def fitted(X, y, weight=None):
+    """A model that is solved to the end, so that rounding decides nothing."""
+    return LearnedKernelSVR(tol=1e-7).fit(X, y, sample_weight=weight)
 
 
 def test_few_rows_are_all_kept():
     X, y = known(40)
-    rows = representative_rows(training_set(X, y, np.ones(40)), 256)
-    assert sorted(map(tuple, rows)) == sorted(map(tuple, X))
+    model = fitted(X, y)
+    expected = feature_relevance(model, X)
+    np.testing.assert_allclose(model.feature_relevance_, expected, rtol=1e-9)
+    assert np.abs(expected - feature_relevance(model, X[1:])).max() > 1e-4
 
 
 def test_weights_are_copies_and_order_does_not_matter():
     X, y = known(300)
     rng = np.random.default_rng(1)
     weight = rng.integers(0, 4, 300)
-    weighted = representative_rows(training_set(X, y, weight), 64)
+    weighted = fitted(X, y, weight)
     many = np.repeat(np.arange(300), weight)
+    assert len(many) > 256  # so that a choice is made
     rng.shuffle(many)
-    copied = representative_rows(training_set(X[many], y[many], np.ones(len(many))), 64)
-    np.testing.assert_array_equal(weighted, copied)
+    copied = fitted(X[many], y[many])
+    for name in ("feature_relevance_", "interaction_relevance_"):
+        one, other = getattr(weighted, name), getattr(copied, name)
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
 def test_weights_decide_how_often_a_row_comes():
     X, y = known(4)
-    rows = representative_rows(training_set(X, y, [1, 2, 4, 1]), 80)
-    counts = [int((rows == x).all(axis=1).sum()) for x in X]
-    assert counts == [10, 20, 40, 10]
+    model = fitted(X, y, [1, 2, 4, 1])
+    expected = feature_relevance(model, np.repeat(X, [32, 64, 128, 32], axis=0))
+    np.testing.assert_allclose(model.feature_relevance_, expected, rtol=1e-9)
+    assert np.abs(expected - feature_relevance(model, X)).max() > 1e-3
 
 
 def test_units_do_not_matter_to_which_rows_are_kept():
     X, y = known(500)
     scale, offset = np.array([1.0, 1e3, 1e-3, 7.0, 2.0]), np.array([0.0, 5.0, -1.0, 0.0, 3.0])
-    plain = representative_rows(training_set(X, y, np.ones(500)), 50)
-    moved = representative_rows(training_set(X * scale + offset, 3 * y - 8, np.ones(500)), 50)
-    np.testing.assert_allclose(moved, plain * scale + offset)
+    plain, moved = fitted(X, y), fitted(X * scale + offset, 3 * y - 8)
+    np.testing.assert_allclose(moved.feature_relevance_, plain.feature_relevance_, atol=1e-6)
+    # A row in the place of another one would change more than that.
+    other = feature_relevance(plain, np.roll(X, 1, axis=0)[:256])
+    assert np.abs(other - plain.feature_relevance_).max() > 1e-3

@@ -15,8 +15,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
 import tessella
-from tessella import KernelFeatures, LearnedKernelSVC
-from tessella.estimators._machines import class_pairs, one_vs_rest_scores, winners
+from tessella import KernelDictionary, KernelFeatures, LearnedKernelSVC
 from tessella.inspection import ConvergenceDisplay, ParameterDisplay
 from tessella.kernels import LearnedKernel, TessellatedKernels
 from tessella.problems import SaddlePoint
@@ -121,20 +120,43 @@ def test_shapes_and_ties_of_svc(multi_class, shared, separate, iris):
     assert model.score(X, y) > 0.95
 
 
-def test_rules_of_scikit_learn_on_any_scores():
+def same_row(X, Y):
+    """A kernel without rounding: two for equal rows and one for others."""
+    return 1.0 + (X[:, None, :] == Y[None, :, :]).all(axis=2)
+
+
+def rows_with_equal_votes():
+    """Classes without any order, so that several of them may win as many pairs."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((150, 2)), rng.integers(0, 4, 150)
+    return LearnedKernelSVC(tol=0.1).fit(X, y), rng.random((2000, 2))
+
+
+def rows_with_scores_of_zero():
+    """Two classes at each of two places, which no machine can tell apart, and a third place."""
+    X = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0], [1.0, 1.0]])
+    kernels = KernelDictionary([same_row])
+    return LearnedKernelSVC(kernels=kernels).fit(X, np.arange(4)), np.vstack([X, [[3.0, 4.0]]])
+
+
+@pytest.mark.parametrize("case", [rows_with_equal_votes, rows_with_scores_of_zero])
+def test_rules_of_scikit_learn_for_ties(case):
     from sklearn.utils.multiclass import _ovr_decision_function
 
-    rng = np.random.default_rng(0)
-    scores = np.round(rng.standard_normal((400, 6)), 0)  # with zeros and ties
-    pairs = class_pairs(4)
+    model, X = case()
+    scores = pair_scores(model, X)
     np.testing.assert_allclose(
-        one_vs_rest_scores(scores, pairs, 4), _ovr_decision_function(scores < 0, -scores, 4)
+        model.decision_function(X), _ovr_decision_function(scores < 0, -scores, 4)
     )
-    votes = np.zeros((400, 4))
-    for k, (i, j) in enumerate(pairs):
+    votes = np.zeros((len(X), 4))
+    for k, (i, j) in enumerate(combinations(range(4), 2)):
         for row, score in enumerate(scores[:, k]):
             votes[row, i if score > 0 else j] += 1  # LIBSVM's rule
-    np.testing.assert_array_equal(winners(scores, pairs, 4), votes.argmax(axis=1))
+    if case is rows_with_scores_of_zero:
+        np.testing.assert_array_equal(scores[:, [0, 5]], 0.0)
+    else:
+        assert ((votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1).sum() > 10
+    np.testing.assert_array_equal(model.predict(X), votes.argmax(axis=1))
 
 
 def test_breaking_ties(shared, iris):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pytest
@@ -18,7 +19,6 @@ from tessella.kernels import (
     TessellatedKernels,
     UnitBox,
 )
-from tessella.kernels._monomials import Monomials, exponents
 
 
 def cosines(z, X):
@@ -103,10 +103,18 @@ def test_a_learned_kernel_scales_its_rows(prepared):
 @given(st.integers(1, 4), st.integers(0, 3), st.integers(0, 5))
 def test_monomials_are_products_of_powers(n_variables, degree, n_rows):
     X = np.random.default_rng(0).uniform(-2.0, 2.0, (n_rows, n_variables))
-    powers = exponents(n_variables, degree)
-    values = Monomials(powers)(X)
-    assert values.shape == (n_rows, len(powers))
+    powers = [p for p in product(range(degree + 1), repeat=n_variables) if sum(p) <= degree]
+    values = PolynomialKernels(degree).features(X)
+    assert values.shape == (n_rows, 1, len(powers))
+    # Every monomial is there once, those of lower degree first.
+    point = np.random.default_rng(1).uniform(1.5, 2.0, (1, n_variables))
+    there = PolynomialKernels(degree).features(point)[0, 0]
+    here = [np.prod([x**e for x, e in zip(point[0], power, strict=True)]) for power in powers]
+    order = [int(np.abs(there[column] - here).argmin()) for column in range(len(powers))]
+    assert sorted(order) == list(range(len(powers)))
+    totals = [sum(powers[place]) for place in order]
+    assert totals == sorted(totals)
     for row in range(n_rows):
-        for column, power in enumerate(powers):
-            by_hand = np.prod([x ** int(e) for x, e in zip(X[row], power, strict=True)])
-            assert values[row, column] == pytest.approx(by_hand, rel=1e-14)
+        for column, place in enumerate(order):
+            by_hand = np.prod([x**e for x, e in zip(X[row], powers[place], strict=True)])
+            assert values[row, 0, column] == pytest.approx(by_hand, rel=1e-14)

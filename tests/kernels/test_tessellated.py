@@ -45,6 +45,41 @@ def test_every_entry_equals_the_integral(monomials, n, degree):
 
 
 @pytest.mark.parametrize("monomials", ["x", "xz"])
+def test_margin_of_each_feature(monomials):
+    delta = np.array([0.2, 1.5])
+    kernels = TessellatedKernels(1, delta, monomials)
+    powers, side = powers_of(kernels, 2), kernels.count_params(2)
+    points = np.array([[0.3, 0.9], [0.8, 0.1], [1.7, -2.0], [-1.0, 2.2]])
+    blocks = np.array([[kernel_block_matrix(x, y, delta, *powers) for y in points] for x in points])
+    root = np.random.default_rng(3).standard_normal((side, side))
+    P = root @ root.T
+    expected = np.einsum("klij,ij->kl", blocks, P)
+    np.testing.assert_allclose(kernels.cross(points, points, P), expected, rtol=1e-12)
+    np.testing.assert_allclose(kernels.diag(points, P), np.diag(expected), rtol=1e-12)
+    assert kernels.margin == 0.2
+
+
+@pytest.mark.parametrize("balance", ["none", "pointwise"])
+def test_pull_to_the_centre_is_a_larger_margin(balance):
+    """At degree 0, ½ + s (x - ½) with margin δ is x with margin (δ + ½(1 - s)) / s."""
+    X, scale, delta = np.random.default_rng(4).random((9, 3)), np.array([1.0, 0.4, 0.01]), 0.3
+    P = np.array([[2.0, -0.5], [-0.5, 1.0]])
+    margins = (delta + 0.5 * (1.0 - scale)) / scale
+    pulled = TessellatedKernels(0, delta, balance=balance).bind(0.5 + scale * (X - 0.5)).gram(P)
+    wider = TessellatedKernels(0, margins, balance=balance).bind(X).gram(P)
+    np.testing.assert_allclose(pulled, wider, rtol=1e-11)
+
+
+def test_bad_margins():
+    with pytest.raises(ValueError, match=r"delta has shape \(2,\), but the kernel sees 3 features"):
+        TessellatedKernels(delta=(0.1, 0.2)).bind(np.eye(3))
+    with pytest.raises(ValueError, match="must be a positive number, or one for each feature"):
+        TessellatedKernels(delta=(0.1, -0.2, 1.0)).bind(np.eye(3))
+    with pytest.raises(ValueError, match="3 rows lie outside the integration box in scaled units"):
+        TessellatedKernels(delta=(0.1, 0.2), out_of_box="error").bind(np.full((3, 2), 9.0))
+
+
+@pytest.mark.parametrize("monomials", ["x", "xz"])
 @pytest.mark.parametrize("n", [1, 2])
 def test_pointwise_balance_divides_each_half_by_its_norm(monomials, n):
     kernels = TessellatedKernels(1, 0.3, monomials, balance="pointwise")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 
 import joblib
@@ -38,9 +39,6 @@ from tessella import (
     TessellatedKernels,
 )
 from tessella.kernels import Gaussian, Polynomial
-from tessella.model_selection._grid import default_grid
-from tessella.model_selection._path import Candidate, CandidateResult, FoldPath, split_paths
-from tessella.model_selection._results import SearchResults
 
 FEW = {"C": [0.3, 3.0]}
 GRID = {"C": [10.0, 0.1, 1.0], "delta": [0.1, 1.0]}
@@ -146,17 +144,33 @@ def test_chooses_the_task_by_the_target(circles, waves):
     assert is_regressor(KernelPathCV(**few).fit(waves[0], (100 * waves[1]).round()))
 
 
-def test_default_grid_has_what_the_kernels_have():
-    assert set(default_grid(LearnedKernelSVR())) == {"C", "delta"}
-    assert set(default_grid(LearnedKernelSVR(kernels="polynomial"))) == {"C"}
-    assert set(default_grid(LearnedKernelSVC(kernels=PolynomialKernels(2)))) == {"C"}
-    tessellated = LearnedKernelSVC(kernels=TessellatedKernels())
-    assert set(default_grid(tessellated)) == {"C", "kernels__delta"}
-    for kernels in ("standard", [Gaussian(1.0)], KernelDictionary([Gaussian(1.0)])):
-        assert set(default_grid(MultipleKernelSVC(kernels=kernels))) == {"C"}
-    assert set(default_grid(LearnedKernelSVC(kernels=sum_of_sets()))) == {"C"}
-    piped = make_pipeline(StandardScaler(), LearnedKernelSVC())
-    assert set(default_grid(piped)) == {"learnedkernelsvc__C", "learnedkernelsvc__delta"}
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_default_grid_has_what_the_kernels_have(circles):
+    X, y = circles[0][:30], circles[1][:30]
+    values = {"C": [0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0], "delta": [0.1, 1.0, 4.0]}
+    with_delta = LearnedKernelSVC(kernels=TessellatedKernels())
+    expected = [
+        (LearnedKernelSVR(), {"C", "delta"}),
+        (LearnedKernelSVR(kernels="polynomial"), {"C"}),
+        (LearnedKernelSVC(kernels=PolynomialKernels(2)), {"C"}),
+        (with_delta, {"C", "kernels__delta"}),
+        (MultipleKernelSVC(kernels="standard"), {"C"}),
+        (MultipleKernelSVC(kernels=[Gaussian(1.0)]), {"C"}),
+        (MultipleKernelSVC(kernels=KernelDictionary([Gaussian(1.0)])), {"C"}),
+        (LearnedKernelSVC(kernels=sum_of_sets()), {"C"}),
+        (
+            make_pipeline(StandardScaler(), LearnedKernelSVC()),
+            {"learnedkernelsvc__C", "learnedkernelsvc__delta"},
+        ),
+    ]
+    for estimator, names in expected:
+        model = clone(estimator)
+        (model[-1] if hasattr(model, "steps") else model).set_params(tol=0.5, max_iter=2)
+        search = KernelPathCV(model, cv=2, refit=False).fit(X, y)
+        assert set(search.best_params_) == names
+        for name in names:
+            tried = np.unique(search.cv_results_[f"param_{name}"].data.astype(float))
+            assert tried.tolist() == values[name.rpartition("__")[2]]
 
 
 def test_defaults_beat_the_untuned_estimator(waves):
@@ -396,16 +410,34 @@ def test_elimination_chooses_the_same_with_fewer_fits(waves):
     )
 
 
+def folds_of_given_scores(table):
+    """The number of folds on which each candidate was evaluated, if these were its scores."""
+    X = np.arange(30.0)[:, None]
+    y = np.tile([0, 1], 15)
+
+    def given_score(model, X_test, y_test):
+        return table[round(model.C) - 1][int(X_test[0, 0] // 10)]
+
+    search = KernelPathCV(
+        LearnedKernelSVC(tol=0.5),
+        {"C": np.arange(1.0, len(table) + 1)},
+        cv=KFold(3),
+        scoring=given_score,
+        eliminate=True,
+        refit=False,
+    )
+    return search.fit(X, y).cv_results_["n_folds"].tolist()
+
+
 def test_survivors_by_hand():
-    outcomes = SearchResults([Candidate(i, {}) for i in range(5)], 3)
-    # The leader, an equal in other folds, one clearly worse, a failed one, a hopeless one.
-    table = [[0.9, 0.8], [0.8, 0.9], [0.6, 0.5], [np.nan, np.nan], [0.1, 0.1]]
-    for i, row in enumerate(table):
-        for fold, score in enumerate(row):
-            outcomes.add(CandidateResult(i, fold, score, 0.0, 0.0))
-    assert outcomes.remaining_candidates("score", {0, 1, 2, 3, 4}, 1) == {0, 1}
-    # Their lags vary by 0.02 together, over two points: two standard errors are 0.141.
-    assert outcomes.remaining_candidates("score", {0, 1, 2}, 2) == {0, 1}
+    # The leader, an equal in other folds, one clearly worse, a failed one, a hopeless one: after
+    # the first fold the better half is left, of those that have a score.
+    table = [[0.9, 0.8, 0.9], [0.8, 0.9, 0.9], [0.6, 0.5, 0.5], [np.nan] * 3, [-5.0] * 3]
+    assert folds_of_given_scores(table) == [3, 3, 1, 1, 1]
+    # The lags of the first four vary by 0.02 together, which is 0.02 / 3 for each that is not the
+    # leader: two standard errors of two folds are 0.115. The third is 0.15 behind, the fourth 0.1.
+    table = [[0.9, 0.8, 0.9], [0.8, 0.9, 0.9], [0.75, 0.65, 0.7], [0.8, 0.7, 0.7]]
+    assert folds_of_given_scores([*table, *[[0.1] * 3] * 4]) == [3, 3, 2, 3, 1, 1, 1, 1]
 
 
 # ---- side by side
@@ -421,14 +453,18 @@ def test_backends_give_the_same(waves, backend):
         np.testing.assert_allclose(search.cv_results_[name], alone.cv_results_[name], rtol=1e-9)
 
 
-def test_only_paths_without_a_chain_are_cut():
-    rows = np.arange(3)
-    points = [Candidate(i, {"C": 10.0**i}) for i in range(5)]
-    chain = FoldPath(points, 0, rows, rows)
-    assert split_paths([chain], 8) == [chain]
-    pieces = split_paths([FoldPath(points, 1, rows, rows, dict.fromkeys(range(5), "kernel"))], 2)
-    assert [[c.index for c in piece.candidates] for piece in pieces] == [[0, 1], [2, 3], [4]]
-    assert [list(piece.start_kernels) for piece in pieces] == [[0, 1], [2, 3], [4]]
+def test_only_paths_without_a_chain_are_cut(waves, capsys):
+    """Two jobs ask for eight pieces: four folds have two each, and what is left over."""
+    values = [10.0**k for k in range(-2, 3)]
+    alone = KernelPathCV(LearnedKernelSVR(n_jobs=1), {"C": values}, cv=5).fit(*waves)
+    with joblib.parallel_config("threading", n_jobs=2):
+        search = KernelPathCV(LearnedKernelSVR(), {"C": values}, cv=5, verbose=1).fit(*waves)
+    told = re.findall(r"fold (\d), (\d) candidates up to C=(\S+):", capsys.readouterr().out)
+    chain = [("0", "5", "100.0")]  # its fits start from each other
+    pieces = [("2", "0.1"), ("2", "10.0"), ("1", "100.0")]  # theirs start from those of fold 0
+    assert told == chain + [(str(fold), *piece) for fold in range(1, 5) for piece in pieces]
+    for name in ("split0_test_score", "split1_test_score", "split4_test_score", "worst_gap"):
+        np.testing.assert_allclose(search.cv_results_[name], alone.cv_results_[name], rtol=1e-9)
 
 
 def test_dask_backend(waves):

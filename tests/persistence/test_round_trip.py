@@ -24,7 +24,7 @@ from tessella import (
     PolynomialKernels,
     TessellatedKernels,
 )
-from tessella.kernels import FunctionKernel, KernelSet
+from tessella.kernels import FunctionKernel, GaussianKernels, KernelSet, LaplaceKernels
 from tessella.persistence import ModelFileError, read_info, register_kernel_set
 
 # ---- round trips
@@ -67,6 +67,10 @@ def test_class_weight_with_text_keys(tmp_path):
         TessellatedKernels(degree=0, delta=np.float64(0.25), out_of_box="clip"),
         TessellatedKernels(monomials="xz", balance="pointwise"),
         TessellatedKernels(balance="unit"),
+        TessellatedKernels(delta=(0.1, 0.5, 2.0)),
+        "laplace",
+        "matern",
+        GaussianKernels(width=0.3) + LaplaceKernels().on_features([1]),
         PolynomialKernels(degree=3),
         TessellatedKernels().on_features([2, 0]),
         KernelDictionary(list(FEW)),
@@ -86,6 +90,16 @@ def test_kernel_sets(kernels, tmp_path):
     assert (
         info["kernel_set"]["params"].keys() == again.kernel_.kernels.get_params(deep=False).keys()
     )
+
+
+@pytest.mark.parametrize("scaling", ["range", "quantile", "robust"])
+def test_scaling(scaling, tmp_path):
+    skewed = np.exp(3.0 * X)
+    model = LearnedKernelSVR(scaling=scaling, feature_scale=[1.0, 0.5, 0.1], epsilon="auto")
+    again = round_trip(model.fit(skewed, TARGET), tmp_path)
+    assert again.kernel_.box == model.kernel_.box
+    assert again.epsilon_ == model.epsilon_
+    assert again.kernel_.box.clips is (scaling != "range")
 
 
 @pytest.mark.parametrize("weighting", ["learned", "simple", "average", "alignment", "performance"])

@@ -24,8 +24,8 @@ def cell_rule(x, y, lower, upper, order=6):
     """Gauss nodes and weights on the cells cut by the coordinates of x and y."""
     nodes, weights = np.polynomial.legendre.leggauss(order)
     axes = []
-    for a, b in zip(x, y, strict=True):
-        cuts = np.unique(np.clip([lower, a, b, upper], lower, upper))
+    for a, b, low, high in zip(x, y, lower, upper, strict=True):
+        cuts = np.unique(np.clip([low, a, b, high], low, high))
         z = [0.5 * (hi - lo) * nodes + 0.5 * (hi + lo) for lo, hi in pairwise(cuts)]
         w = [0.5 * (hi - lo) * weights for lo, hi in pairwise(cuts)]
         axes.append((np.concatenate(z), np.concatenate(w)))
@@ -37,10 +37,11 @@ def cell_rule(x, y, lower, upper, order=6):
 
 
 def kernel_block_matrix(x, y, delta, x_powers, z_powers):
-    """G(x, y) = mean over the box of N(z, x) N(z, y)ᵀ."""
-    lower, upper = -delta, 1.0 + delta
+    """G(x, y) = mean over the box of N(z, x) N(z, y)ᵀ; delta is one margin or one per feature."""
+    margins = np.broadcast_to(delta, len(x))
+    lower, upper = -margins, 1.0 + margins
     z, weights = cell_rule(x, y, lower, upper)
-    weights = weights / (upper - lower) ** len(x)
+    weights = weights / np.prod(upper - lower)
     left = basis_vector(z, x, x_powers, z_powers)
     right = basis_vector(z, y, x_powers, z_powers)
     return (left * weights[:, None]).T @ right

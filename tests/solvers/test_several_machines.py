@@ -129,16 +129,16 @@ def test_larger_stacks_reach_small_gaps():
 
 
 def test_a_machine_that_cannot_move_is_left_out_of_a_round():
-    # Not public: rounds in which a machine is stuck are too rare to be had from a whole run.
-    from tessella.solvers.working_set import _movable
-
     dual = DualProblem.stacked(
         [DualProblem.classification([1, 1, -1, -1], 1.0), DualProblem.classification([1, -1], 1.0)]
     )
     w = np.array([1.0, 0.0, -1.0, 0.0, 0.0, 0.0])
     # The first machine offers a taker only (w = 0 may rise), the second both.
-    assert _movable(dual, np.array([1, 4, 5]), w).tolist() == [4, 5]
-    assert _movable(dual, np.array([0, 1, 4, 5]), w).tolist() == [0, 1, 4, 5]
+    assert dual.movable(np.array([1, 4, 5]), w).tolist() == [4, 5]
+    assert dual.movable(np.array([0, 1, 4, 5]), w).tolist() == [0, 1, 4, 5]
+    # A giver only is no better: the third is at its lower bound, and the second stays out.
+    at_top = np.array([1.0, 1.0, -1.0, -1.0, 1.0, -1.0])
+    assert dual.movable(np.array([0, 1, 4, 5]), at_top).tolist() == [4, 5]
 
 
 def test_samples_of_every_class_of_every_machine():

@@ -331,7 +331,6 @@ def test_the_matrix_of_a_ridge_inverse():
     G = np.linalg.inv(K + np.diag(curvature))
     H = G - np.outer(G.sum(axis=1), G.sum(axis=0)) / G.sum()
     inverse, J = RidgeInverse(K, curvature), rng.standard_normal((20, 5))
-    np.testing.assert_allclose(inverse.diagonal(), np.diag(H), rtol=1e-9)
     np.testing.assert_allclose(inverse.form(J), J.T @ H @ J, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(inverse.solve(J)[0], H @ J, rtol=1e-8, atol=1e-10)
 

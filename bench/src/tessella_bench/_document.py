@@ -87,7 +87,7 @@ def document(report: dict[str, Any], pictures: Iterable[str] = ()) -> list[Block
     for task, table in report["tables"].items():
         blocks += _section(task, table, report, there)
     blocks += _among_the_papers(report)
-    blocks += _circumstances(report)
+    blocks += circumstances_block(report)
     return blocks
 
 
@@ -205,8 +205,8 @@ def _pair(cell: dict[str, Any]) -> list[str]:
         "N/A" if theirs is None else with_deviation(*theirs),
         NOTHING if far is None else f"{far:+.1f}",
         cell.get("verdict", NOTHING),
-        _time(cell.get("fit_seconds")),
-        "N/A" if seconds is None else _time(seconds[0]),
+        in_seconds(cell.get("fit_seconds")),
+        "N/A" if seconds is None else in_seconds(seconds[0]),
     ]
 
 
@@ -220,16 +220,17 @@ def _improvement(table: dict[str, Any], titles: dict[str, str]) -> list[Block]:
     text = (
         "Average improvement as the paper defines it: the score divided by the mean of all methods "
         "on the data set, averaged over the data sets, less 100 %. Here it is over "
-        f"{', '.join(titles[m] for m in found['methods'])} on {_sets(found['sets'])}; the second "
-        "column is what the paper's values give for the same methods and sets. The paper states "
-        f"{found['stated_for_tkl']:+.2f} % for TKL; the last column is what its printed means give "
-        "for all its methods and sets."
+        f"{', '.join(titles[m] for m in found['methods'])} on {counted_sets(found['sets'])}; the "
+        "second column is what the paper's values give for the same methods and sets. The paper "
+        f"states {found['stated_for_tkl']:+.2f} % for TKL; the last column is what its printed "
+        "means give for all its methods and sets."
     )
     header = ["method", "here", "paper, the same", "paper, all"]
     return [Heading(3, "Average improvement"), Paragraph(text), Table(header, rows)]
 
 
-def _sets(names: list[str]) -> str:
+def counted_sets(names: list[str]) -> str:
+    """How many data sets, in words."""
     return f"{len(names)} data set{'s' if len(names) != 1 else ''}"
 
 
@@ -243,7 +244,7 @@ def _ranks(table: dict[str, Any], titles: dict[str, str]) -> list[Block]:
         return []
     pairs = zip(ranks["methods"], ranks["mean"], strict=True)
     rows = [[titles[name], f"{mean:.2f}"] for name, mean in pairs]
-    text = f"Ranks over {_sets(ranks['sets'])}, where all these are measured; N/A is last."
+    text = f"Ranks over {counted_sets(ranks['sets'])}, where all these are measured; N/A is last."
     if ranks["friedman_p"] is not None:
         text += f" Friedman's test: p = {ranks['friedman_p']:.2g}."
     if ranks["critical_difference"] is not None:
@@ -271,7 +272,7 @@ def _among_the_papers(report: dict[str, Any]) -> list[Block]:
         ]
         for name in names
     ]
-    header = [f"{key}: {_sets(ranks['sets'])}" for key, ranks in found.items()]
+    header = [f"{key}: {counted_sets(ranks['sets'])}" for key, ranks in found.items()]
     text = "Mean ranks of the paper's methods alone, on the paper's data sets."
     return [
         Heading(2, "The paper's methods among themselves"),
@@ -302,10 +303,11 @@ def _gaps(table: dict[str, Any], shown: dict[str, str]) -> list[Block]:
 def _times(cell: dict[str, Any]) -> str:
     if "mean" not in cell:
         return str(cell.get("why", NOTHING))
-    return f"{_time(cell['tune_seconds'])} + {_time(cell['fit_seconds'])}"
+    return f"{in_seconds(cell['tune_seconds'])} + {in_seconds(cell['fit_seconds'])}"
 
 
-def _time(seconds: float | None) -> str:
+def in_seconds(seconds: float | None) -> str:
+    """Seconds as they are printed."""
     if seconds is None:
         return NOTHING
     return f"{seconds:.2f}" if seconds < 10 else f"{seconds:.0f}"
@@ -318,7 +320,8 @@ def _notes(table: dict[str, Any]) -> list[Block]:
     return [Heading(3, "Notes on the data"), Table(["data set", "target", "note"], rows, left=3)]
 
 
-def _circumstances(report: dict[str, Any]) -> list[Block]:
+def circumstances_block(report: dict[str, Any]) -> list[Block]:
+    """With what the cells were measured."""
     found = report["measured_with"]
     versions = "; ".join(f"{name} {', '.join(vs)}" for name, vs in found["versions"].items())
     text = (

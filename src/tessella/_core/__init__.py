@@ -2,6 +2,7 @@
 
 from . import _native
 
+absolute_pair_sums = _native.absolute_pair_sums
 KernelRows = _native.KernelRows
 KernelRows32 = _native.KernelRows32
 kernel_matrix = _native.kernel_matrix
@@ -13,6 +14,7 @@ solve_dual = _native.solve_dual
 __all__ = [
     "KernelRows",
     "KernelRows32",
+    "absolute_pair_sums",
     "kernel_matrix",
     "max_product",
     "max_product_apply",

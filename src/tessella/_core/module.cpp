@@ -7,6 +7,7 @@
 
 #include "kernel_rows.hpp"
 #include "max_product.hpp"
+#include "pair_sums.hpp"
 #include "svm_dual.hpp"
 
 namespace nb = nanobind;
@@ -43,6 +44,17 @@ void max_product_apply(const Matrix& left, const Matrix& right, const Matrix& we
   tessella::max_product_apply(left.data(), left.shape(0), right.data(), right.shape(0),
                               left.shape(1), weights.data(), weights.shape(0), out.data(),
                               threads);
+}
+
+void absolute_pair_sums(const Matrix& weights, const Matrix& columns, MutableVector out,
+                        int threads) {
+  const std::size_t count = weights.shape(0);
+  if (weights.shape(1) != count || columns.shape(1) != count ||
+      out.shape(0) != columns.shape(0))
+    throw std::invalid_argument("absolute_pair_sums: shapes do not fit");
+  nb::gil_scoped_release release;
+  tessella::absolute_pair_sums(weights.data(), columns.data(), count, columns.shape(0),
+                               out.data(), threads);
 }
 
 tessella::KernelSide kernel_side(const Matrix& room, const Matrix& high, const Matrix& first,
@@ -162,6 +174,8 @@ NB_MODULE(_native, m) {
   m.def("kernel_matrix", &kernel_matrix<float>, "room_left"_a, "high_left"_a, "first_left"_a,
         "second_left"_a, "room_right"_a, "high_right"_a, "first_right"_a, "second_right"_a,
         "out"_a.noconvert(), "threads"_a);
+  m.def("absolute_pair_sums", &absolute_pair_sums, "weights"_a, "columns"_a, "out"_a.noconvert(),
+        "threads"_a, "out[f] = sum_ij weights[i, j] * abs(columns[f, i] - columns[f, j]).");
   bind_rows<double>(m, "KernelRows");
   bind_rows<float>(m, "KernelRows32");
   const char* doc =

@@ -2,7 +2,7 @@
 
 from tessella.backend._memory import available_memory, format_bytes, require_memory
 from tessella.backend._product_form import KernelOnDemand, ProductForm
-from tessella.backend._threads import effective_threads, limit_blas
+from tessella.backend._threads import effective_threads, in_threads, limit_blas
 
 __all__ = [
     "KernelOnDemand",
@@ -10,6 +10,7 @@ __all__ = [
     "available_memory",
     "effective_threads",
     "format_bytes",
+    "in_threads",
     "limit_blas",
     "require_memory",
 ]

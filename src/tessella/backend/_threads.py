@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 from tessella import _core
 
 _SIDE_WORTH_THREADS = 2500
+
+_S = TypeVar("_S")
+_T = TypeVar("_T")
 
 
 def effective_threads(n_jobs: int | None = None) -> int:
@@ -42,6 +47,15 @@ def _usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def in_threads(work: Callable[[_S], _T], pieces: list[_S], n_jobs: int | None) -> list[_T]:
+    """Return the results of pieces of work in their order, whatever the number of threads."""
+    threads = min(effective_threads(n_jobs), len(pieces))
+    if threads < 2:
+        return [work(piece) for piece in pieces]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, pieces))
 
 
 def limit_blas(n_jobs: int | None = None, size: int = 0) -> AbstractContextManager[Any]:

@@ -6,7 +6,7 @@ distribution that is broken is in nobody's way, and errors are shown as those of
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
+from importlib import metadata
 from typing import Any
 
 import typer
@@ -49,11 +49,11 @@ class CommandGroup(TyperGroup):
             return super().invoke(ctx)
 
 
-def _plugins() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+def _plugins() -> dict[str, metadata.EntryPoint]:
+    return {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
 
 
-def _load(entry: EntryPoint) -> Any:
+def _load(entry: metadata.EntryPoint) -> Any:
     origin = entry.dist.name if entry.dist is not None else entry.value
     try:
         commands = entry.load()

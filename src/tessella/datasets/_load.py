@@ -81,7 +81,10 @@ def names_in(data_home: str | os.PathLike[str] | None = None) -> tuple[str, ...]
 
 
 def load(
-    name: str, data_home: str | os.PathLike[str] | None = None, *, verify: bool = True
+    name: str | DatasetInfo,
+    data_home: str | os.PathLike[str] | None = None,
+    *,
+    verify: bool = True,
 ) -> Dataset:
     """Load a data set.
 
@@ -94,13 +97,16 @@ def load(
 
     Parameters
     ----------
-    name : str
-        Name of a data set of the registry (see :func:`names`) or of the manifest of the folder.
+    name : str or DatasetInfo
+        Name of a data set of the registry (see :func:`names`) or of the manifest of the folder, or
+        the description of a data set. A description of one's own says which columns are features
+        and which rows are expected, for a table that the registry does not know or knows otherwise.
     data_home : path, optional
         Folder with data sets. By default, it is the folder named by the environment variable
         ``TESSELLA_DATA``, or a cache in the home directory if the variable is not set.
     verify : bool, default=True
-        Whether the rows of a data set of the registry are compared with its checksum.
+        Whether the rows of a data set of the registry, or of one that is given by its description,
+        are compared with the checksum of the description.
 
     Returns
     -------
@@ -117,12 +123,18 @@ def load(
     --------
     >>> from tessella.datasets import load
     >>> load("boston")  # doctest: +SKIP
+
+    The description of a data set can be changed, for example to predict another class:
+
+    >>> from dataclasses import replace
+    >>> from tessella.datasets import describe
+    >>> load(replace(describe("abalone"), threshold=12))  # doctest: +SKIP
     """
     folder = data_folder(data_home)
     manifest = _manifest(folder)
-    if name not in REGISTRY:
+    if isinstance(name, str) and name not in REGISTRY:
         return _load_own(name, folder, manifest)
-    info = REGISTRY[name]
+    info = REGISTRY[name] if isinstance(name, str) else name
     path = _file(folder, manifest, info)
     if not path.exists():
         path = _fetched(info, folder)

@@ -16,9 +16,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tessella.estimators._callbacks import CallbackMonitor, CallbackSupport, run_with_callbacks
 from tessella.estimators._checkpoint import check_path
-from tessella.estimators._checks import require_count, require_positive, validated
+from tessella.estimators._checks import (
+    checked_feature_scale,
+    require_count,
+    require_positive,
+    validated,
+)
 from tessella.estimators._convergence import convergence_message
 from tessella.estimators._early_stopping import ValidationSet, hold_out
+from tessella.estimators._fit_rows import FitRows
 from tessella.estimators._notebook import NotebookStepMixin
 from tessella.estimators._outside import OutsideCount, count_outside, warn_outside
 from tessella.estimators._prediction import PredictionMixin
@@ -29,12 +35,27 @@ from tessella.estimators._solving import FitCallbacks, solve_problem
 from tessella.estimators._state import FittedState
 from tessella.estimators._warm_start import PreviousFit
 from tessella.inspection._names import feature_names
-from tessella.kernels import BoundKernelSet, KernelSet, PolynomialKernels, TessellatedKernels
+from tessella.kernels import (
+    BoundKernelSet,
+    GaussianKernels,
+    KernelSet,
+    LaplaceKernels,
+    MaternKernels,
+    PolynomialKernels,
+    SingleKernelSet,
+    TessellatedKernels,
+    check_scaling,
+)
 from tessella.solvers import Callback, check_solver
 
 FloatArray = NDArray[np.float64]
 
 _PRECISIONS = ("float64", "float32")
+_SINGLE_KERNELS: dict[str, type[SingleKernelSet]] = {
+    "gaussian": GaussianKernels,
+    "matern": MaternKernels,
+    "laplace": LaplaceKernels,
+}
 
 
 class BaseLearnedKernel(
@@ -50,6 +71,10 @@ class BaseLearnedKernel(
     C: float
     degree: int
     delta: float
+    # Estimators without these three parameters have their defaults.
+    width: float = 0.5
+    scaling: str = "range"
+    feature_scale: Any = None
     solver: str
     tol: float
     max_iter: int
@@ -74,10 +99,11 @@ class BaseLearnedKernel(
         self._check_params()
         learn = partial(self._learn, X, y, sample_weight, callback)
         if hasattr(self, "_skl_callbacks"):
-            state = run_with_callbacks(self, X, y, sample_weight, learn)
+            state, rows = run_with_callbacks(self, X, y, sample_weight, learn)
         else:
-            state = learn(None)
+            state, rows = learn(None)
         state.assign_to(self)
+        self._fit_rows = rows
         # Only now, so that a warning that is turned into an error does not cost the model.
         if state.gap_ > self.tol:
             text = convergence_message(state, self)
@@ -91,14 +117,15 @@ class BaseLearnedKernel(
         sample_weight: Any,
         callback: Callback | None,
         monitor: CallbackMonitor | None,
-    ) -> FittedState:
+    ) -> tuple[FittedState, FitRows]:
         """Validate, prepare and solve; `monitor` reports to the callbacks of scikit-learn."""
-        problem = self._prepare(self._validated(X, y, sample_weight))
+        data = self._validated(X, y, sample_weight)
+        problem = self._prepare(data)
         solve = solve_separately if self._learns_separately(problem) else solve_problem
         state = solve(self, problem, FitCallbacks(callback, monitor), PreviousFit.of(self))
         if monitor is not None:
             monitor.finish(state)
-        return state
+        return state, FitRows.of(data, problem)
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> ValidatedData:
         """Check the data with scikit-learn, without a trace in the estimator."""
@@ -140,10 +167,12 @@ class BaseLearnedKernel(
     def _fixed_parameter(
         self,
         problem: TrainingProblem,  # noqa: ARG002
-        bound: BoundKernelSet,  # noqa: ARG002
+        bound: BoundKernelSet,
     ) -> Any:
         """A parameter that a rule gives, so that it is not learned; None to learn it."""
-        return None
+        # A set of a single kernel leaves nothing to learn, so one SVM is the answer.
+        single = bound.cone.dimension == 1 and self._solver_name() == "auto"
+        return bound.cone.centre if single else None
 
     def _start_from(self, kernel: Any) -> None:
         """Let the next fit, with `warm_start`, start from a kernel learned on other rows."""
@@ -162,7 +191,13 @@ class BaseLearnedKernel(
         if self.precision not in _PRECISIONS:
             raise ValueError(f"precision={self.precision!r} is unknown; use one of {_PRECISIONS}.")
         check_solver(self._solver_name())
+        check_scaling(self.scaling)
+        checked_feature_scale(self.feature_scale)
         self._kernel_set()
+
+    def _scaling_params(self) -> dict[str, Any]:
+        """The parameters that define the scaling of the features, for the training problem."""
+        return {"scaling": self.scaling, "feature_scale": self.feature_scale}
 
     def _check_early_stopping(self) -> None:
         fraction = self.validation_fraction
@@ -200,9 +235,11 @@ class BaseLearnedKernel(
             return TessellatedKernels(degree=self.degree, delta=self.delta)
         if self.kernels == "polynomial":
             return PolynomialKernels(degree=self.degree)
+        if isinstance(self.kernels, str) and self.kernels in _SINGLE_KERNELS:
+            return _SINGLE_KERNELS[self.kernels](width=self.width)
         raise ValueError(
-            f"kernels={self.kernels!r} is unknown; use 'tessellated', 'polynomial' or a KernelSet "
-            "such as TessellatedKernels(degree=2)."
+            f"kernels={self.kernels!r} is unknown; use 'tessellated', 'polynomial', 'gaussian', "
+            "'matern', 'laplace' or a KernelSet such as TessellatedKernels(degree=2)."
         )
 
     @property

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tessella._archive import ArchiveError, ArchiveFormat, ArrayStore, remove_unfinished
 from tessella.cones import Blocks, Point
 from tessella.estimators._training_set import TrainingSet
-from tessella.kernels import KernelSet
+from tessella.kernels import KernelSet, UnitBox
 from tessella.solvers import IterationRecord, Monitor, SolverResult, SolverStatus
 from tessella.svm import DualProblem
 
@@ -240,6 +240,7 @@ def fingerprint(
     rows: TrainingSet,
     dual: DualProblem,
     kernels: KernelSet,
+    box: UnitBox,
     rule: str | None = None,
 ) -> dict[str, str]:
     """Digests of everything that defines a training problem, by name.
@@ -257,6 +258,7 @@ def fingerprint(
         "rows": _digest((rows.X, rows.y)),
         "C, weights or epsilon": _digest(tuple(machine)),
         "kernels": _digest((type(kernels), kernels.get_params(deep=False), rule)),
+        "scaling": _digest(box),
     }
 
 

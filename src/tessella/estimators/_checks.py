@@ -70,7 +70,31 @@ def _with_remedy(error: ValueError) -> ValueError:
     return error
 
 
-def fit_box(X: FloatArray, kernels: KernelSet) -> UnitBox:
+def checked_feature_scale(value: Any, n_features: int | None = None) -> FloatArray | None:
+    """Return the parameter `feature_scale` as an array, or None; raise ValueError if it is wrong.
+
+    Without `n_features`, its length is not checked.
+    """
+    if value is None:
+        return None
+    scale = np.asarray(value, dtype=np.float64)
+    if scale.ndim != 1 or not ((scale > 0) & (scale <= 1)).all():
+        raise ValueError(
+            "feature_scale must have one number in (0, 1] for each feature; use None or 1 for "
+            "features that are not to be pulled towards the centre."
+        )
+    if n_features is not None and len(scale) != n_features:
+        raise ValueError(f"feature_scale has {len(scale)} entries for {n_features} features.")
+    return scale
+
+
+def fit_box(
+    X: FloatArray,
+    weight: FloatArray,
+    kernels: KernelSet,
+    scaling: str = "range",
+    feature_scale: Any = None,
+) -> UnitBox:
     """Fit the scaling of the features; raise ValueError if all features are constant."""
     box = UnitBox.fit(X)
     if not len(box.kept):
@@ -78,6 +102,14 @@ def fit_box(X: FloatArray, kernels: KernelSet) -> UnitBox:
             f"All {X.shape[1]} features are constant, so no kernel can tell the rows apart. Check "
             "that the right columns were selected."
         )
+    scale = checked_feature_scale(feature_scale, X.shape[1])
     if kernels.wants_raw_features:
-        return UnitBox.identity(X.shape[1])
-    return UnitBox.fit(X, keep_constant=True) if kernels.names_features else box
+        if scale is not None:
+            raise ValueError(
+                f"feature_scale has no effect with {type(kernels).__name__}, which standardises "
+                "the features itself; use None."
+            )
+        if scaling == "range":
+            return UnitBox.identity(X.shape[1])
+    keep = kernels.names_features or kernels.wants_raw_features
+    return UnitBox.fit(X, weight, scaling=scaling, feature_scale=scale, keep_constant=keep)

@@ -7,13 +7,19 @@ from typing import Any, Self
 from sklearn.base import ClassifierMixin
 
 from tessella.estimators._base import BaseLearnedKernel
+from tessella.estimators._leave_one_out_svm import ClassifierLeaveOneOutMixin
 from tessella.estimators._machines import Machines, class_pairs
 from tessella.estimators._one_vs_one import OneVsOneMixin, class_multipliers, encode_labels
 from tessella.estimators._problem import TrainingProblem, ValidatedData
 from tessella.estimators._training_set import TrainingSet
 
 
-class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # type: ignore[misc]
+class LearnedKernelSVC(
+    ClassifierMixin,  # type: ignore[misc]
+    OneVsOneMixin,
+    ClassifierLeaveOneOutMixin,
+    BaseLearnedKernel,
+):
     """Support vector classification that learns its kernel, with a certificate.
 
     The kernel is chosen from a convex family, together with the support vector machine that uses
@@ -24,10 +30,13 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
     C : float, default=10.0
         Weight of the loss of each sample. Kernels are normalised by the volume of their
         integration box, so a good value depends neither on `delta` nor on the number of features.
-    kernels : {"tessellated", "polynomial"} or KernelSet, default="tessellated"
-        Family of kernels to choose from. The two names stand for families with the parameters
-        `degree` and `delta`. A :class:`~tessella.kernels.KernelSet` has its own parameters. It may
-        be a :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
+    kernels : {"tessellated", "polynomial", "gaussian", "matern", "laplace"} or KernelSet, \
+            default="tessellated"
+        Family of kernels to choose from. "tessellated" and "polynomial" are families with the
+        parameters `degree` and `delta`. "gaussian", "matern" and "laplace" are single kernels with
+        the parameter `width`, for which nothing is learned but the machine. A
+        :class:`~tessella.kernels.KernelSet` has its own parameters. It may be a
+        :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
         ``TessellatedKernels() + KernelDictionary([Gaussian(1.0)])``, of which the kernel of each
         part and the share of each part are learned together.
     degree : int, default=1
@@ -35,6 +44,22 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
     delta : float, default=0.5
         Margin of the integration box around the data scaled to [0, 1], if `kernels` is
         "tessellated".
+    width : float, default=0.5
+        Length scale of the kernel, if `kernels` is "gaussian", "matern" or "laplace". It is
+        relative to the distance of typical rows, so a good value depends little on the number of
+        features.
+    scaling : {"range", "quantile", "robust"}, default="range"
+        Map of each feature to [0, 1], which is part of the model. "range" is the affine map of the
+        training range and goes on beyond it. "quantile" replaces values by their quantiles in the
+        training data, so that outliers and skewed distributions do no harm. "robust" is affine
+        between the quartiles and compresses the tails. The last two move values outside the
+        training range to its edge. See :class:`~tessella.kernels.UnitBox` for the formulas. A
+        :class:`KernelDictionary`, which standardises features itself, gets them unchanged with
+        "range".
+    feature_scale : array-like of shape (n_features,), default=None
+        Factors in (0, 1] that pull each scaled feature towards the centre of the cube,
+        ``½ + feature_scale * (x - ½)``, so that the kernel depends less on it. None does not pull.
+        :func:`tessella.inspection.relevance_scale` computes factors from a fitted model.
     solver : {"auto", "working-set", "joint", "frank-wolfe", "apd", "hybrid", "sdp", \
             "simple-mkl"}, default="auto"
         Algorithm. "auto" chooses by the size of the problem. "simple-mkl" learns the weights of a
@@ -143,6 +168,17 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
         Share of the variance of the learned function that needs both features of a pair. See
         :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
         and is NaN for pairs outside the 12 features of largest relevance.
+    loo_predictions_ : ndarray of shape (n_samples,)
+        Label that each training row gets from the machines without this row, for the learned
+        kernel. It is computed when it is first read, see
+        :func:`tessella.leave_one_out.svm_leave_one_out`, and only by the estimator that was
+        fitted, because copies and files do not contain the training rows. It neglects that the
+        kernel was learned from the row too. A row of weight k stands for k copies, of which one
+        is left out. Rows of weight 0 have their ordinary predictions.
+    loo_decision_function_ : ndarray
+        Scores that belong to `loo_predictions_`, in the shape of `decision_function`.
+    loo_score_ : float
+        Accuracy of `loo_predictions_`, weighted with the sample weights.
     n_features_in_ : int
         Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -180,6 +216,9 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
         kernels: Any = "tessellated",
         degree: int = 1,
         delta: float = 0.5,
+        width: float = 0.5,
+        scaling: str = "range",
+        feature_scale: Any = None,
         solver: str = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -203,6 +242,9 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
         self.kernels = kernels
         self.degree = degree
         self.delta = delta
+        self.width = width
+        self.scaling = scaling
+        self.feature_scale = feature_scale
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -262,6 +304,7 @@ class LearnedKernelSVC(ClassifierMixin, OneVsOneMixin, BaseLearnedKernel):  # ty
             rows,
             machines,
             self._kernel_set(),
+            **self._scaling_params(),
             classes=classes,
             validation_set=validation_set,
         )

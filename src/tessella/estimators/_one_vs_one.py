@@ -59,7 +59,10 @@ class OneVsOneMixin:
             and breaks ties. With ``decision_function_shape="ovo"``, the score of each pair of
             classes i < j, which is positive for class i.
         """
-        scores = self._scores(X)
+        return self._decisions(self._scores(X))
+
+    def _decisions(self, scores: FloatArray) -> FloatArray:
+        """The decision function of rows with the given scores of pairs."""
         n_classes = len(self.classes_)
         if n_classes == 2:
             return scores[:, 0]
@@ -84,7 +87,11 @@ class OneVsOneMixin:
         ndarray of shape (n_samples,)
             Predicted labels.
         """
-        scores, n_classes = self._scores(X), len(self.classes_)
+        return self._labels(self._scores(X))
+
+    def _labels(self, scores: FloatArray) -> NDArray[Any]:
+        """The predicted labels of rows with the given scores of pairs."""
+        n_classes = len(self.classes_)
         pairs = class_pairs(n_classes)
         if self.break_ties and n_classes > 2:
             self._check_ties()

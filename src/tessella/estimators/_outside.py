@@ -101,8 +101,8 @@ def count_outside(
     beyond = np.maximum(low - X, X - high)[:, varying]
     excess[:, varying] = np.maximum(beyond / span, 0.0)
     outside = excess > 0
-    margin = kernel.kernels.margin
-    n_beyond = int((excess > margin).any(axis=1).sum())
+    margins = _margins(kernel)
+    n_beyond = int((excess > margins).any(axis=1).sum())
     return OutsideCount(
         n_rows=len(X),
         n_outside=int(outside.any(axis=1).sum()),
@@ -110,7 +110,7 @@ def count_outside(
         per_feature=outside.sum(axis=0),
         furthest=excess.max(axis=0, initial=0.0),
         feature_names=tuple(names),
-        rule=_rule(kernel, n_beyond),
+        rule=_rule(kernel, margins, n_beyond),
     )
 
 
@@ -120,14 +120,34 @@ def warn_outside(counted: OutsideCount, *, stacklevel: int) -> None:
         warnings.warn(str(counted), ExtrapolationWarning, stacklevel=stacklevel + 1)
 
 
-def _rule(kernel: LearnedKernel, n_beyond: int) -> str:
-    margin, rule = kernel.kernels.margin, kernel.kernels.outside_rule
-    if margin == np.inf:
-        return f"There {rule}."
-    where = f"beyond {margin:g} times that range"
+def _margins(kernel: LearnedKernel) -> FloatArray:
+    """Margin of each feature within which the kernel has one formula, in multiples of its range.
+
+    It is infinite if the scaling moves values outside the range to its edge. A feature that is
+    pulled towards the centre of the cube has a larger margin, because the cube around it is empty.
+    """
+    margins = np.full(kernel.n_features_in, np.inf)
+    if not kernel.box.clips:
+        scale = kernel.box.feature_scale
+        margins[kernel.box.kept] = (kernel.kernels.margin + 0.5 * (1.0 - scale)) / scale
+    return margins
+
+
+def _rule(kernel: LearnedKernel, margins: FloatArray, n_beyond: int) -> str:
+    if kernel.box.clips:
+        return (
+            "There the scaling moves values to the edge of the range, so predictions are those "
+            "of the edge."
+        )
+    if kernel.kernels.margin == np.inf:
+        return f"There {kernel.kernels.outside_rule}."
+    least, most = margins[kernel.box.kept].min(), margins[kernel.box.kept].max()
+    factor = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+    where = f"beyond {factor} times that range"
     if not n_beyond:
         return f"None of them is {where}, the margin within which the kernel has the same formula."
-    return f"{_rows(n_beyond)} of them {'is' if n_beyond == 1 else 'are'} {where}, where {rule}."
+    verb = "is" if n_beyond == 1 else "are"
+    return f"{_rows(n_beyond)} of them {verb} {where}, where {kernel.kernels.outside_rule}."
 
 
 def _rows(count: Any) -> str:

@@ -18,6 +18,8 @@ FloatArray = NDArray[np.float64]
 # need to limit its threads, which would take longer than such a product.
 _SERIAL_PRODUCTS = 9000
 
+_NOT_COPIED = ("_predictor_cache", "_fit_rows")
+
 
 class ModelPredictor:
     """The support vectors of a fitted model, ready for predictions.
@@ -116,6 +118,7 @@ class PredictionMixin:
         return rows
 
     def __getstate__(self) -> dict[str, Any]:
-        # Copies, pickles and skops files do without the predictor, which is rebuilt when needed.
+        # Copies, pickles and skops files do without the predictor, which is rebuilt when needed,
+        # and without the training rows.
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
-        return {name: value for name, value in state.items() if name != "_predictor_cache"}
+        return {name: value for name, value in state.items() if name not in _NOT_COPIED}

@@ -61,11 +61,10 @@ class TrainingProblem:
         Sorted labels; None for regression.
     target_scale, target_mean : float
         Standard deviation and mean that the target was standardised with.
+    epsilon : float or None
+        Half-width of the tube for the standardised target; None if the loss has none.
     validation_set : ValidationSet or None
         Rows that early stopping holds out.
-    copies : ndarray of shape (n_merged,) or None
-        Number of rows of weight one that each merged row stands for, if the model is to leave them
-        out one at a time; None if it offers no leave-one-out predictions.
     """
 
     rows: TrainingSet
@@ -76,8 +75,8 @@ class TrainingProblem:
     classes: NDArray[Any] | None = None
     target_scale: float = 1.0
     target_mean: float = 0.0
+    epsilon: float | None = None
     validation_set: ValidationSet | None = None
-    copies: FloatArray | None = None
 
     @classmethod
     def build(
@@ -86,10 +85,13 @@ class TrainingProblem:
         rows: TrainingSet,
         machines: Machines,
         kernels: KernelSet,
+        *,
+        scaling: str = "range",
+        feature_scale: Any = None,
         **others: Any,
     ) -> TrainingProblem:
         """The problem of some rows of validated data, scaled as the kernel set wants them."""
-        box = fit_box(rows.X, kernels)
+        box = fit_box(rows.X, rows.weight, kernels, scaling, feature_scale)
         names = data.feature_names
         return cls(rows, machines, box, len(data.X), feature_names=names, **others)
 

@@ -10,7 +10,9 @@ from sklearn.base import RegressorMixin
 
 from tessella.estimators._base import BaseLearnedKernel
 from tessella.estimators._checks import require_positive
+from tessella.estimators._leave_one_out_svm import RegressorLeaveOneOutMixin
 from tessella.estimators._machines import Machines
+from tessella.estimators._noise import TUBE_PER_NOISE, noise_level
 from tessella.estimators._problem import TrainingProblem, ValidatedData
 from tessella.estimators._training_set import TrainingSet
 from tessella.svm import DualProblem
@@ -18,7 +20,7 @@ from tessella.svm import DualProblem
 FloatArray = NDArray[np.float64]
 
 
-class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
+class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKernel):  # type: ignore[misc]
     """Support vector regression that learns its kernel, with a certificate.
 
     The kernel is chosen from a convex family, together with the support vector machine that uses
@@ -34,12 +36,18 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         Weight of the loss of each sample, for the standardised target. Kernels are normalised by
         the volume of their integration box, so a good value depends neither on `delta` nor on the
         number of features.
-    epsilon : float, default=0.1
-        Half-width of the tube within which errors cost nothing, in standard deviations of y.
-    kernels : {"tessellated", "polynomial"} or KernelSet, default="tessellated"
-        Family of kernels to choose from. The two names stand for families with the parameters
-        `degree` and `delta`. A :class:`~tessella.kernels.KernelSet` has its own parameters. It may
-        be a :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
+    epsilon : float or "auto", default=0.1
+        Half-width of the tube within which errors cost nothing, in standard deviations of y. A
+        tube that is wider than the noise limits the accuracy. "auto" estimates the noise before
+        the fit and takes 0.612 of its standard deviation, the best tube for Gaussian noise; it is
+        close to zero if no noise can be found.
+    kernels : {"tessellated", "polynomial", "gaussian", "matern", "laplace"} or KernelSet, \
+            default="tessellated"
+        Family of kernels to choose from. "tessellated" and "polynomial" are families with the
+        parameters `degree` and `delta`. "gaussian", "matern" and "laplace" are single kernels with
+        the parameter `width`, for which nothing is learned but the machine. A
+        :class:`~tessella.kernels.KernelSet` has its own parameters. It may be a
+        :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
         ``TessellatedKernels() + KernelDictionary([Gaussian(1.0)])``, of which the kernel of each
         part and the share of each part are learned together.
     degree : int, default=1
@@ -47,6 +55,22 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
     delta : float, default=0.5
         Margin of the integration box around the data scaled to [0, 1], if `kernels` is
         "tessellated".
+    width : float, default=0.5
+        Length scale of the kernel, if `kernels` is "gaussian", "matern" or "laplace". It is
+        relative to the distance of typical rows, so a good value depends little on the number of
+        features.
+    scaling : {"range", "quantile", "robust"}, default="range"
+        Map of each feature to [0, 1], which is part of the model. "range" is the affine map of the
+        training range and goes on beyond it. "quantile" replaces values by their quantiles in the
+        training data, so that outliers and skewed distributions do no harm. "robust" is affine
+        between the quartiles and compresses the tails. The last two move values outside the
+        training range to its edge. See :class:`~tessella.kernels.UnitBox` for the formulas. A
+        :class:`KernelDictionary`, which standardises features itself, gets them unchanged with
+        "range".
+    feature_scale : array-like of shape (n_features,), default=None
+        Factors in (0, 1] that pull each scaled feature towards the centre of the cube,
+        ``½ + feature_scale * (x - ½)``, so that the kernel depends less on it. None does not pull.
+        :func:`tessella.inspection.relevance_scale` computes factors from a fitted model.
     solver : {"auto", "working-set", "joint", "frank-wolfe", "apd", "hybrid", "sdp", \
             "simple-mkl"}, default="auto"
         Algorithm. "auto" chooses by the size of the problem. "simple-mkl" learns the weights of a
@@ -117,6 +141,8 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         Certified upper bound of the optimal value, for the standardised target.
     lower_bound_ : float
         Certified lower bound of the optimal value, for the standardised target.
+    epsilon_ : float
+        Half-width of the tube that was used, in standard deviations of y.
     gap_ : float
         Certified relative gap: the difference of `objective_` and `lower_bound_`, divided by
         `objective_`. It is at most `tol` unless the solver stopped early.
@@ -139,6 +165,15 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         Share of the variance of the learned function that needs both features of a pair. See
         :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
         and is NaN for pairs outside the 12 features of largest relevance.
+    loo_predictions_ : ndarray of shape (n_samples,)
+        Prediction for each training row by the machine without this row, in units of y, for the
+        learned kernel. It is computed when it is first read, see
+        :func:`tessella.leave_one_out.svm_leave_one_out`, and only by the estimator that was
+        fitted, because copies and files do not contain the training rows. It neglects that the
+        kernel and the scale of y were learned from the row too. A row of weight k stands for k
+        copies, of which one is left out. Rows of weight 0 have their ordinary predictions.
+    loo_score_ : float
+        R² of `loo_predictions_`, weighted with the sample weights.
     n_features_in_ : int
         Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -173,10 +208,13 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         self,
         C: float = 10.0,
         *,
-        epsilon: float = 0.1,
+        epsilon: Any = 0.1,
         kernels: Any = "tessellated",
         degree: int = 1,
         delta: float = 0.5,
+        width: float = 0.5,
+        scaling: str = "range",
+        feature_scale: Any = None,
         solver: str = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -197,6 +235,9 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
         self.kernels = kernels
         self.degree = degree
         self.delta = delta
+        self.width = width
+        self.scaling = scaling
+        self.feature_scale = feature_scale
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -237,24 +278,36 @@ class LearnedKernelSVR(RegressorMixin, BaseLearnedKernel):  # type: ignore[misc]
 
     def _check_params(self) -> None:
         super()._check_params()
-        require_positive("epsilon", self.epsilon, or_zero=True)
+        if isinstance(self.epsilon, str):
+            if self.epsilon != "auto":
+                raise ValueError(f"epsilon={self.epsilon!r} is unknown; use 'auto' or a number.")
+        else:
+            require_positive("epsilon", self.epsilon, or_zero=True)
 
     def _prepare(self, data: ValidatedData) -> TrainingProblem:
         weight, validation_set = self._hold_out(data)
         rows = TrainingSet.build(data.X, np.asarray(data.y, dtype=np.float64), weight)
         mean, scale = mean_and_deviation(rows.y, rows.weight)
-        dual = DualProblem.regression(
-            (rows.y - mean) / scale, self.C * rows.weight, float(self.epsilon)
-        )
+        target = (rows.y - mean) / scale
+        epsilon = self._tube(rows, target)
+        dual = DualProblem.regression(target, self.C * rows.weight, epsilon)
         return TrainingProblem.build(
             data,
             rows,
             Machines.single(dual),
             self._kernel_set(),
+            **self._scaling_params(),
             target_scale=scale,
             target_mean=mean,
+            epsilon=epsilon,
             validation_set=validation_set,
         )
+
+    def _tube(self, rows: TrainingSet, target: FloatArray) -> float:
+        """Half-width of the tube for the standardised target."""
+        if not isinstance(self.epsilon, str):
+            return float(self.epsilon)
+        return TUBE_PER_NOISE * noise_level(rows.X, target, rows.weight, self.n_jobs)
 
     def predict(self, X: Any) -> FloatArray:
         """Predict the target of each row.

@@ -14,12 +14,13 @@ from tessella.inspection._relevance import feature_relevance, interaction_releva
 
 FloatArray = NDArray[np.float64]
 
-# Fitted attributes that are computed when they are first read, also those of other mixins.
 LAZY_ATTRIBUTES = (
     "feature_relevance_",
     "interaction_relevance_",
     "loo_predictions_",
+    "loo_decision_function_",
     "loo_score_",
+    "_loo_scores",
 )
 
 
@@ -55,8 +56,8 @@ class RelevanceMixin:
         return interaction_relevance(self)
 
     def __dir__(self) -> Iterable[str]:
-        # Notebooks read every listed attribute to show an estimator, and relevance can take long
-        # to compute. So it is listed only after it has been computed.
+        # Notebooks read every listed attribute to show an estimator, and these can take long to
+        # compute. So they are listed only after they have been computed.
         hidden = {name for name in LAZY_ATTRIBUTES if name not in vars(self)}
         names = (name for name in object.__dir__(self) if name not in hidden)
         return [name for name in names if hasattr(self, name)]

@@ -8,20 +8,45 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
+from tessella.backend import require_memory
 from tessella.estimators._base import BaseLearnedKernel
-from tessella.estimators._leave_one_out import LeaveOneOutMixin
+from tessella.estimators._fit_rows import FitRows
+from tessella.estimators._leave_one_out_svm import RegressorLeaveOneOutMixin
 from tessella.estimators._machines import Machines
 from tessella.estimators._problem import TrainingProblem, ValidatedData
 from tessella.estimators._regressor import mean_and_deviation
 from tessella.estimators._training_set import TrainingSet
+from tessella.leave_one_out import ridge_leave_one_out
 
 FloatArray = NDArray[np.float64]
 
+_BYTES_PER_ENTRY = 3 * 8  # matrices of all pairs of rows that leave-one-out holds at once
 _SOLVERS = ("auto", "joint", "newton", "frank-wolfe", "apd", "hybrid", "simple-mkl")
 
 
-class BaseLearnedRidge(LeaveOneOutMixin, BaseLearnedKernel):
+class BaseLearnedRidge(BaseLearnedKernel):
     """Base class of :class:`LearnedKernelRidge` and :class:`LearnedKernelRidgeClassifier`."""
+
+    def _merged_loo_scores(self, rows: FitRows) -> FloatArray:
+        """Scores of each output for the merged rows, without one copy of each: exact."""
+        problem, losses = rows.problem, rows.problem.machines.dual.losses
+        X = problem.rows.X
+        require_memory(
+            _BYTES_PER_ENTRY * len(X) ** 2,
+            f"Leaving out each of {len(X)} rows",
+            "Use folds instead, or fewer rows.",
+        )
+        targets = np.column_stack([loss.target for loss in losses])
+        found = ridge_leave_one_out(
+            self.kernel_(X, n_jobs=self.n_jobs),
+            targets,
+            1.0,
+            1.0 / losses[0].curvature,
+            left_out=1.0 / np.maximum(rows.copies, 1.0),
+            overwrite=True,
+        )
+        scores: FloatArray = targets - found.loo_residuals
+        return problem.target_scale * scores + problem.target_mean
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -34,7 +59,11 @@ class BaseLearnedRidge(LeaveOneOutMixin, BaseLearnedKernel):
         return [] if self.solver == "newton" else ["solver='newton'"]
 
 
-class LearnedKernelRidge(RegressorMixin, BaseLearnedRidge):  # type: ignore[misc]
+class LearnedKernelRidge(
+    RegressorMixin,  # type: ignore[misc]
+    BaseLearnedRidge,
+    RegressorLeaveOneOutMixin,
+):
     """Kernel ridge regression that learns its kernel, with a certificate.
 
     The kernel is chosen from a convex family, together with the regression that uses it, so that
@@ -51,10 +80,13 @@ class LearnedKernelRidge(RegressorMixin, BaseLearnedRidge):  # type: ignore[misc
         Weight of the loss of each sample, for the standardised target. Kernels are normalised by
         the volume of their integration box, so a good value depends neither on `delta` nor on the
         number of features.
-    kernels : {"tessellated", "polynomial"} or KernelSet, default="tessellated"
-        Family of kernels to choose from. The two names stand for families with the parameters
-        `degree` and `delta`. A :class:`~tessella.kernels.KernelSet` has its own parameters. It may
-        be a :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
+    kernels : {"tessellated", "polynomial", "gaussian", "matern", "laplace"} or KernelSet, \
+            default="tessellated"
+        Family of kernels to choose from. "tessellated" and "polynomial" are families with the
+        parameters `degree` and `delta`. "gaussian", "matern" and "laplace" are single kernels with
+        the parameter `width`, for which nothing is learned but the machine. A
+        :class:`~tessella.kernels.KernelSet` has its own parameters. It may be a
+        :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
         ``TessellatedKernels() + KernelDictionary([Gaussian(1.0)])``, of which the kernel of each
         part and the share of each part are learned together.
     degree : int, default=1
@@ -62,6 +94,22 @@ class LearnedKernelRidge(RegressorMixin, BaseLearnedRidge):  # type: ignore[misc
     delta : float, default=0.5
         Margin of the integration box around the data scaled to [0, 1], if `kernels` is
         "tessellated".
+    width : float, default=0.5
+        Length scale of the kernel, if `kernels` is "gaussian", "matern" or "laplace". It is
+        relative to the distance of typical rows, so a good value depends little on the number of
+        features.
+    scaling : {"range", "quantile", "robust"}, default="range"
+        Map of each feature to [0, 1], which is part of the model. "range" is the affine map of the
+        training range and goes on beyond it. "quantile" replaces values by their quantiles in the
+        training data, so that outliers and skewed distributions do no harm. "robust" is affine
+        between the quartiles and compresses the tails. The last two move values outside the
+        training range to its edge. See :class:`~tessella.kernels.UnitBox` for the formulas. A
+        :class:`KernelDictionary`, which standardises features itself, gets them unchanged with
+        "range".
+    feature_scale : array-like of shape (n_features,), default=None
+        Factors in (0, 1] that pull each scaled feature towards the centre of the cube,
+        ``½ + feature_scale * (x - ½)``, so that the kernel depends less on it. None does not pull.
+        :func:`tessella.inspection.relevance_scale` computes factors from a fitted model.
     solver : {"auto", "joint", "newton", "frank-wolfe", "apd", "hybrid", "simple-mkl"}, \
             default="auto"
         Algorithm. "auto" chooses "joint" for a single output and "newton" for several classes.
@@ -120,8 +168,8 @@ class LearnedKernelRidge(RegressorMixin, BaseLearnedRidge):  # type: ignore[misc
     P_ : ndarray of shape (n_params, n_params)
         Same as `parameter_`. Only available if the parameter is one matrix.
     support_ : ndarray of shape (n_support,)
-        Indices of the support vectors in the training data, which are all rows of positive weight
-        that the model learned from. Equal rows with equal targets are merged and count as the
+        Indices of the support vectors in the training data: the rows with a nonzero coefficient,
+        which in general are all rows. Equal rows with equal targets are merged and count as the
         first one.
     support_vectors_ : ndarray of shape (n_support, n_features)
         Support vectors, in the units of the training data.
@@ -130,15 +178,6 @@ class LearnedKernelRidge(RegressorMixin, BaseLearnedRidge):  # type: ignore[misc
     intercept_ : ndarray of shape (1,)
         Constant of the prediction, in units of y. Predictions are
         ``kernel_(X, support_vectors_) @ dual_coef_[0] + intercept_[0]``.
-    loo_predictions_ : ndarray of shape (n_samples,)
-        Prediction for each row of the training data by the fit without it, exact for
-        the learned kernel: the kernel itself is not learned again. Of a row of weight k, or of k
-        equal rows, one copy is left out; a row of weight at most one is left out as a whole. NaN
-        for rows of weight zero and for rows that early stopping holds out. It is computed when it
-        is first read, by one inverse of a matrix of the side of the number of training rows.
-    loo_score_ : float
-        R² of `loo_predictions_`, weighted by the sample weights. It is optimistic as
-        far as the kernel was learned from the same rows.
     objective_ : float
         Certified upper bound of the optimal value, for the standardised target.
     lower_bound_ : float
@@ -165,6 +204,15 @@ class LearnedKernelRidge(RegressorMixin, BaseLearnedRidge):  # type: ignore[misc
         Share of the variance of the learned function that needs both features of a pair. See
         :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
         and is NaN for pairs outside the 12 features of largest relevance.
+    loo_predictions_ : ndarray of shape (n_samples,)
+        Prediction for each training row by the fit without this row, in units of y, exact for the
+        learned kernel. It is computed when it is first read, see
+        :func:`tessella.leave_one_out.ridge_leave_one_out`, and only by the estimator that was
+        fitted, because copies and files do not contain the training rows. It neglects that the
+        kernel was learned from the row too. A row of weight k stands for k copies, of which one
+        is left out. Rows of weight 0 have their ordinary predictions.
+    loo_score_ : float
+        R² of `loo_predictions_`, weighted with the sample weights.
     n_features_in_ : int
         Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -206,6 +254,9 @@ class LearnedKernelRidge(RegressorMixin, BaseLearnedRidge):  # type: ignore[misc
         kernels: Any = "tessellated",
         degree: int = 1,
         delta: float = 0.5,
+        width: float = 0.5,
+        scaling: str = "range",
+        feature_scale: Any = None,
         solver: str = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -225,6 +276,9 @@ class LearnedKernelRidge(RegressorMixin, BaseLearnedRidge):  # type: ignore[misc
         self.kernels = kernels
         self.degree = degree
         self.delta = delta
+        self.width = width
+        self.scaling = scaling
+        self.feature_scale = feature_scale
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -273,19 +327,11 @@ class LearnedKernelRidge(RegressorMixin, BaseLearnedRidge):  # type: ignore[misc
             rows,
             Machines.outputs(targets, self.C * rows.weight),
             self._kernel_set(),
+            **self._scaling_params(),
             target_scale=scale,
             target_mean=mean,
             validation_set=validation_set,
-            copies=rows.weight,
         )
-
-    def _loo_targets(self, target: FloatArray) -> FloatArray:
-        return target[:, None]
-
-    def _loo_score(self, target: FloatArray, predictions: FloatArray, weight: FloatArray) -> float:
-        from sklearn.metrics import r2_score  # not above, because it is slow to import
-
-        return float(r2_score(target, predictions, sample_weight=weight))
 
     def predict(self, X: Any) -> FloatArray:
         """Predict the target of each row.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
+from tessella.estimators._leave_one_out_svm import ClassifierLeaveOneOutMixin
 from tessella.estimators._machines import Machines
 from tessella.estimators._one_vs_one import class_multipliers, encode_labels
 from tessella.estimators._problem import TrainingProblem, ValidatedData
@@ -17,7 +18,11 @@ from tessella.estimators._training_set import TrainingSet
 FloatArray = NDArray[np.float64]
 
 
-class LearnedKernelRidgeClassifier(ClassifierMixin, BaseLearnedRidge):  # type: ignore[misc]
+class LearnedKernelRidgeClassifier(
+    ClassifierMixin,  # type: ignore[misc]
+    BaseLearnedRidge,
+    ClassifierLeaveOneOutMixin,
+):
     """Classification with the squared loss that learns its kernel, with a certificate.
 
     The classes are coded by -1 and +1, one output for each class if there are more than two, and
@@ -32,10 +37,13 @@ class LearnedKernelRidgeClassifier(ClassifierMixin, BaseLearnedRidge):  # type: 
     C : float, default=10.0
         Weight of the loss of each sample. Kernels are normalised by the volume of their
         integration box, so a good value depends neither on `delta` nor on the number of features.
-    kernels : {"tessellated", "polynomial"} or KernelSet, default="tessellated"
-        Family of kernels to choose from. The two names stand for families with the parameters
-        `degree` and `delta`. A :class:`~tessella.kernels.KernelSet` has its own parameters. It may
-        be a :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
+    kernels : {"tessellated", "polynomial", "gaussian", "matern", "laplace"} or KernelSet, \
+            default="tessellated"
+        Family of kernels to choose from. "tessellated" and "polynomial" are families with the
+        parameters `degree` and `delta`. "gaussian", "matern" and "laplace" are single kernels with
+        the parameter `width`, for which nothing is learned but the machine. A
+        :class:`~tessella.kernels.KernelSet` has its own parameters. It may be a
+        :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
         ``TessellatedKernels() + KernelDictionary([Gaussian(1.0)])``, of which the kernel of each
         part and the share of each part are learned together.
     degree : int, default=1
@@ -43,6 +51,22 @@ class LearnedKernelRidgeClassifier(ClassifierMixin, BaseLearnedRidge):  # type: 
     delta : float, default=0.5
         Margin of the integration box around the data scaled to [0, 1], if `kernels` is
         "tessellated".
+    width : float, default=0.5
+        Length scale of the kernel, if `kernels` is "gaussian", "matern" or "laplace". It is
+        relative to the distance of typical rows, so a good value depends little on the number of
+        features.
+    scaling : {"range", "quantile", "robust"}, default="range"
+        Map of each feature to [0, 1], which is part of the model. "range" is the affine map of the
+        training range and goes on beyond it. "quantile" replaces values by their quantiles in the
+        training data, so that outliers and skewed distributions do no harm. "robust" is affine
+        between the quartiles and compresses the tails. The last two move values outside the
+        training range to its edge. See :class:`~tessella.kernels.UnitBox` for the formulas. A
+        :class:`KernelDictionary`, which standardises features itself, gets them unchanged with
+        "range".
+    feature_scale : array-like of shape (n_features,), default=None
+        Factors in (0, 1] that pull each scaled feature towards the centre of the cube,
+        ``½ + feature_scale * (x - ½)``, so that the kernel depends less on it. None does not pull.
+        :func:`tessella.inspection.relevance_scale` computes factors from a fitted model.
     solver : {"auto", "joint", "newton", "frank-wolfe", "apd", "hybrid", "simple-mkl"}, \
             default="auto"
         Algorithm. "auto" chooses "joint" for a single output and "newton" for several classes.
@@ -105,8 +129,8 @@ class LearnedKernelRidgeClassifier(ClassifierMixin, BaseLearnedRidge):  # type: 
     P_ : ndarray of shape (n_params, n_params)
         Same as `parameter_`. Only available if the parameter is one matrix.
     support_ : ndarray of shape (n_support,)
-        Indices of the support vectors in the training data, which are all rows of positive weight
-        that the model learned from. Equal rows with equal labels are merged and count as the
+        Indices of the support vectors in the training data: the rows with a nonzero coefficient,
+        which in general are all rows. Equal rows with equal labels are merged and count as the
         first one.
     support_vectors_ : ndarray of shape (n_support, n_features)
         Support vectors, in the units of the training data.
@@ -116,15 +140,6 @@ class LearnedKernelRidgeClassifier(ClassifierMixin, BaseLearnedRidge):  # type: 
     intercept_ : ndarray of shape (n_outputs,)
         Constants of the decision functions. The scores of all outputs are
         ``kernel_(X, support_vectors_) @ dual_coef_.T + intercept_``.
-    loo_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Decision function for each row of the training data by the fit without it, exact for
-        the learned kernel: the kernel itself is not learned again. Of a row of weight k, or of k
-        equal rows, one copy is left out; a row of weight at most one is left out as a whole. NaN
-        for rows of weight zero and for rows that early stopping holds out. It is computed when it
-        is first read, by one inverse of a matrix of the side of the number of training rows.
-    loo_score_ : float
-        Accuracy of `loo_predictions_`, weighted by the sample weights. It is optimistic as
-        far as the kernel was learned from the same rows.
     objective_ : float
         Certified upper bound of the optimal value, summed over all outputs.
     lower_bound_ : float
@@ -151,6 +166,17 @@ class LearnedKernelRidgeClassifier(ClassifierMixin, BaseLearnedRidge):  # type: 
         Share of the variance of the learned function that needs both features of a pair. See
         :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
         and is NaN for pairs outside the 12 features of largest relevance.
+    loo_predictions_ : ndarray of shape (n_samples,)
+        Label that each training row gets from the fit without this row, exact for the
+        learned kernel. It is computed when it is first read, see
+        :func:`tessella.leave_one_out.ridge_leave_one_out`, and only by the estimator that was
+        fitted, because copies and files do not contain the training rows. It neglects that the
+        kernel was learned from the row too. A row of weight k stands for k copies, of which one
+        is left out. Rows of weight 0 have their ordinary predictions.
+    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Scores that belong to `loo_predictions_`, in the shape of `decision_function`.
+    loo_score_ : float
+        Accuracy of `loo_predictions_`, weighted with the sample weights.
     n_features_in_ : int
         Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -191,6 +217,9 @@ class LearnedKernelRidgeClassifier(ClassifierMixin, BaseLearnedRidge):  # type: 
         kernels: Any = "tessellated",
         degree: int = 1,
         delta: float = 0.5,
+        width: float = 0.5,
+        scaling: str = "range",
+        feature_scale: Any = None,
         solver: str = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -211,6 +240,9 @@ class LearnedKernelRidgeClassifier(ClassifierMixin, BaseLearnedRidge):  # type: 
         self.kernels = kernels
         self.degree = degree
         self.delta = delta
+        self.width = width
+        self.scaling = scaling
+        self.feature_scale = feature_scale
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -258,16 +290,10 @@ class LearnedKernelRidgeClassifier(ClassifierMixin, BaseLearnedRidge):  # type: 
             rows,
             Machines.outputs(targets, self.C * factors * rows.weight),
             self._kernel_set(),
+            **self._scaling_params(),
             classes=classes,
             validation_set=validation_set,
-            copies=rows.weight,
         )
-
-    def _loo_targets(self, target: FloatArray) -> FloatArray:
-        return _coded(target, len(self.classes_))
-
-    def _loo_score(self, target: FloatArray, predictions: FloatArray, weight: FloatArray) -> float:
-        return float(np.average(_decided(predictions) == target, weights=weight))
 
     @property
     def predict_proba(self) -> Any:
@@ -291,7 +317,10 @@ class LearnedKernelRidgeClassifier(ClassifierMixin, BaseLearnedRidge):  # type: 
             With two classes, one score for each row, which is positive for ``classes_[1]``. With
             more classes, a score for each class.
         """
-        scores = self._scores(X)
+        return self._decisions(self._scores(X))
+
+    def _decisions(self, scores: FloatArray) -> FloatArray:
+        """The decision function of rows with the given scores of the outputs."""
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -307,7 +336,12 @@ class LearnedKernelRidgeClassifier(ClassifierMixin, BaseLearnedRidge):  # type: 
         ndarray of shape (n_samples,)
             Predicted labels.
         """
-        decided = _decided(self.decision_function(X))
+        return self._labels(self._scores(X))
+
+    def _labels(self, scores: FloatArray) -> NDArray[Any]:
+        """The predicted labels of rows with the given scores of the outputs."""
+        two = scores.shape[1] == 1
+        decided = (scores[:, 0] > 0).astype(np.intp) if two else scores.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[decided]
         return labels
 
@@ -316,11 +350,3 @@ def _coded(codes: FloatArray, n_classes: int) -> FloatArray:
     """Targets ±1 of each output: one output for two classes, or one for each class."""
     outputs = [1] if n_classes == 2 else range(n_classes)
     return np.column_stack([np.where(codes == k, 1.0, -1.0) for k in outputs])
-
-
-def _decided(scores: FloatArray) -> NDArray[np.intp]:
-    """Positions of the classes that scores are for."""
-    if scores.ndim == 1:
-        return (scores > 0).astype(np.intp)
-    best: NDArray[np.intp] = scores.argmax(axis=1)
-    return best

@@ -131,7 +131,7 @@ def _open_checkpoint(
     if estimator.checkpoint is None:
         return None
     name, dual = type(estimator).__name__, problem.machines.dual
-    mark = fingerprint(name, problem.rows, dual, kernels, estimator._rule())
+    mark = fingerprint(name, problem.rows, dual, kernels, problem.box, estimator._rule())
     return Checkpoint(estimator.checkpoint, mark)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.estimators._layouts import given_to_support
-from tessella.estimators._leave_one_out import RowsOfFit
 from tessella.estimators._prediction import PredictorCache
 from tessella.estimators._problem import TrainingProblem
 from tessella.estimators._relevance import LAZY_ATTRIBUTES, representative_rows
@@ -25,10 +24,10 @@ History = tuple[IterationRecord, ...]
 _SAMPLE_SIZE = 256  # rows of the larger relevance table
 
 # scikit-learn reads a meaning into the presence of these, so None means that they are absent.
-_OPTIONAL = ("classes_", "feature_names_in_", "_rows_of_fit")
+_OPTIONAL = ("classes_", "feature_names_in_", "epsilon_")
 
 # Private attributes that belong to one fit but are not part of its result.
-_TRANSIENT = ("_predictor_cache", "_start_kernel")
+_TRANSIENT = ("_predictor_cache", "_start_kernel", "_fit_rows")
 
 
 @dataclass(frozen=True)
@@ -51,13 +50,12 @@ class FittedState:
         Training rows from which the relevance of features is computed.
     _training_range : ndarray of shape (2, n_features)
         Smallest and largest value of each feature in the rows that the model was learned from.
-    _rows_of_fit : RowsOfFit or None
-        What leave-one-out predictions need of the rows, for models that offer them.
     """
 
     n_features_in_: int
     feature_names_in_: NDArray[Any] | None
     classes_: NDArray[Any] | None
+    epsilon_: float | None
     kernel_: LearnedKernel | list[LearnedKernel]
     parameter_: Any
     support_: NDArray[np.intp]
@@ -77,7 +75,6 @@ class FittedState:
     _w_bound: FloatArray | None
     _sample_rows: FloatArray
     _training_range: FloatArray
-    _rows_of_fit: RowsOfFit | None
 
     def attributes(self) -> dict[str, Any]:
         """The attributes by name, without those that this model does not have."""
@@ -137,13 +134,11 @@ def fitted_state(
 def _common(problem: TrainingProblem, coefficients: FloatArray) -> dict[str, Any]:
     """The attributes that follow from a problem and its coefficients on the rows as given."""
     support, dual_coef = given_to_support(coefficients)
-    if problem.copies is not None:  # every row counts for leave-one-out, whatever its coefficient
-        support = np.sort(problem.rows.index)
-        dual_coef = coefficients[:, support]
     return {
         "n_features_in_": problem.rows.X.shape[1],
         "feature_names_in_": problem.feature_names,
         "classes_": problem.classes,
+        "epsilon_": problem.epsilon,
         "support_": support,
         "support_vectors_": problem.rows.X[problem.layouts.merged_rows(support)],
         "dual_coef_": dual_coef,
@@ -151,23 +146,7 @@ def _common(problem: TrainingProblem, coefficients: FloatArray) -> dict[str, Any
         "_target_scale": problem.target_scale,
         "_sample_rows": representative_rows(problem.rows, _SAMPLE_SIZE),
         "_training_range": np.array([problem.rows.X.min(axis=0), problem.rows.X.max(axis=0)]),
-        "_rows_of_fit": _rows_of_fit(problem, support),
     }
-
-
-def _rows_of_fit(problem: TrainingProblem, support: NDArray[np.intp]) -> RowsOfFit | None:
-    """What leave-one-out needs of the rows, in the order of the support."""
-    if problem.copies is None:
-        return None
-    merged, rows = problem.layouts.merged_rows(support), problem.rows
-    place = np.empty(len(merged) + 1, dtype=np.intp)
-    place[merged], place[-1] = np.arange(len(merged)), -1
-    return RowsOfFit(
-        target=rows.y[merged],
-        loss_weight=1.0 / problem.machines.dual.losses[0].curvature[merged],
-        copies=problem.copies[merged],
-        of_given=place[rows.of_given],
-    )
 
 
 def combined_state(

@@ -28,9 +28,9 @@ class TrainingSet:
         Sum of the weights of the rows that were merged into each row.
     index : ndarray of shape (m,)
         Position of each row in the data as given; of equal rows, the first.
-    of_given : ndarray of shape (n_given,)
-        Position among the distinct rows of each row of the data as given; -1 for rows that were
-        left out.
+    of_given : ndarray of int
+        For each row of the data as given, the row that it was merged into, or -1 if it was left
+        out.
     """
 
     X: FloatArray
@@ -56,10 +56,10 @@ class TrainingSet:
 
     def subset(self, chosen: NDArray[np.intp]) -> TrainingSet:
         """Some of the rows, in the order given by `chosen`."""
-        place = np.full(len(self.X) + 1, -1, dtype=np.intp)  # the last one is for rows left out
+        place = np.full(len(self.X) + 1, -1, dtype=np.intp)  # the last entry is for -1
         place[chosen] = np.arange(len(chosen))
-        parts = (self.X[chosen], self.y[chosen], self.weight[chosen], self.index[chosen])
-        return TrainingSet(*parts, place[self.of_given])
+        columns = (self.X[chosen], self.y[chosen], self.weight[chosen], self.index[chosen])
+        return TrainingSet(*columns, place[self.of_given])
 
 
 def _sorted_sums(values: FloatArray, group: NDArray[np.intp], count: int) -> FloatArray:

@@ -94,9 +94,8 @@ def _k_means(pool: Pool, count: int) -> FloatArray:
     total = np.bincount(label, weights=counts, minlength=count)
     # The kernel does not depend on the columns that its box drops, so any value can be used.
     centres = np.tile(np.average(pool.rows, axis=0, weights=counts), (count, 1))
-    for k, column in enumerate(box.kept):
-        sums = np.bincount(label, weights=counts * scaled[:, k], minlength=count)
-        centres[:, column] = box.offset[k] + box.span[k] * sums / np.maximum(total, 1)
+    sums = [np.bincount(label, weights=counts * x, minlength=count) for x in scaled.T]
+    centres[:, box.kept] = box.invert(np.column_stack(sums) / np.maximum(total, 1)[:, None])
     return centres[total > 0]
 
 

@@ -12,6 +12,7 @@ from tessella.inspection._kernel_slice import KernelSliceDisplay
 from tessella.inspection._parameter import ParameterDisplay
 from tessella.inspection._relevance import feature_relevance, interaction_relevance
 from tessella.inspection._relevance_display import RelevanceDisplay
+from tessella.inspection._slopes import relevance_scale
 
 __all__ = [
     "ConvergenceDisplay",
@@ -21,4 +22,5 @@ __all__ = [
     "RelevanceDisplay",
     "feature_relevance",
     "interaction_relevance",
+    "relevance_scale",
 ]

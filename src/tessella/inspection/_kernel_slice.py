@@ -212,7 +212,7 @@ def _grid(
     kernel: LearnedKernel, column: int, center: float, count: int, names: Sequence[str]
 ) -> FloatArray:
     """Return values of a feature that cover its range in the training data, a margin, and p."""
-    place = np.flatnonzero(kernel.box.kept == column)
+    place = np.flatnonzero((kernel.box.kept == column) & np.isfinite(kernel.box.span))
     if not len(place):
         raise ValueError(
             f"Feature {names[column]!r} was constant in the training data, so the kernel does not "

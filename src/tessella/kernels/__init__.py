@@ -11,6 +11,7 @@ from tessella.kernels._base import (
 )
 from tessella.kernels._bound_dictionary import BoundDictionary
 from tessella.kernels._dictionary import FittedDictionary, KernelDictionary
+from tessella.kernels._distances import absolute_pair_sums, laplace_gram
 from tessella.kernels._features import FiniteKernelSet
 from tessella.kernels._floor import KernelsWithFloor
 from tessella.kernels._functions import FunctionKernel, Gaussian, Polynomial
@@ -20,13 +21,20 @@ from tessella.kernels._names import BasisFunction, basis_functions, basis_names,
 from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._predictor import Predictor
-from tessella.kernels._scaling import UnitBox
+from tessella.kernels._scaling import SCALINGS, UnitBox, check_scaling
 from tessella.kernels._shared import SharedKernels
+from tessella.kernels._single import (
+    GaussianKernels,
+    LaplaceKernels,
+    MaternKernels,
+    SingleKernelSet,
+)
 from tessella.kernels._stacked import StackedKernels
 from tessella.kernels._sum import KernelSum
 from tessella.kernels._tessellated import TessellatedKernels
 
 __all__ = [
+    "SCALINGS",
     "BasisFunction",
     "BoundDictionary",
     "BoundKernelSet",
@@ -35,6 +43,7 @@ __all__ = [
     "FittedDictionary",
     "FunctionKernel",
     "Gaussian",
+    "GaussianKernels",
     "IntegralKernels",
     "KernelDictionary",
     "KernelSet",
@@ -42,7 +51,9 @@ __all__ = [
     "KernelWorkspace",
     "KernelsOnFeatures",
     "KernelsWithFloor",
+    "LaplaceKernels",
     "LearnedKernel",
+    "MaternKernels",
     "MatrixMoments",
     "Moments",
     "Polynomial",
@@ -50,11 +61,15 @@ __all__ = [
     "Predictor",
     "Sensitivities",
     "SharedKernels",
+    "SingleKernelSet",
     "StackedKernels",
     "TessellatedKernels",
     "UnitBox",
+    "absolute_pair_sums",
     "basis_functions",
     "basis_names",
+    "check_scaling",
     "kernel_name",
+    "laplace_gram",
     "positive_factor",
 ]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from tessella.backend import effective_threads
+from tessella.backend import in_threads
 from tessella.cones import Cone, Nonnegative
 from tessella.kernels._base import FloatArray, KernelSet, as_rows
 from tessella.kernels._functions import (
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from tessella.kernels._bound_dictionary import BoundDictionary
 
 IntArray = NDArray[np.intp]
-_S = TypeVar("_S")
-_T = TypeVar("_T")
 
 BANDWIDTHS = tuple(float(b) for b in np.geomspace(0.5, 10.0, 10).round(3))
 DEGREES = (1, 2, 3)
@@ -148,7 +145,14 @@ class KernelDictionary(KernelSet):
 
     def cone(self, n_features: int) -> Cone:
         """See :meth:`KernelSet.cone`; with `each_feature`, all features are assumed to vary."""
-        return Nonnegative(len(self.listed(n_features)))
+        return Nonnegative(self._count(n_features))
+
+    def _count(self, n_features: int) -> int:
+        """Return the number of kernels of :meth:`listed`, without making them."""
+        if not self.each_feature or n_features < 2:
+            return len(self.kernels)
+        general = [k for k in self.kernels if getattr(k, "features", None) is None]
+        return len(self.kernels) + n_features * len(general)
 
     def listed(self, n_features: int) -> tuple[SingleKernel, ...]:
         """Return the kernels in the order of their weights, for data whose features all vary.
@@ -189,7 +193,9 @@ class KernelDictionary(KernelSet):
         kernels = self._listed(rows.shape[1], varying)
         found = FittedDictionary(kernels, mean, scale, np.ones(len(kernels)), False)
         scaled = found.scaled(rows)
-        diagonals = [np.average(kernel.diag(scaled), weights=weight) for kernel in kernels]
+        # The same product in both, so that the mean of a diagonal of ones is one to the last bit.
+        total = np.ones(len(rows)) @ weight
+        diagonals = [float(kernel.diag(scaled) @ weight / total) for kernel in kernels]
         _check_diagonals(kernels, diagonals)
         if self.normalisation == "trace":
             return replace(found, factors=1.0 / np.array(diagonals))
@@ -444,12 +450,3 @@ def strips(n_rows: int, n_columns: int) -> list[slice]:
     """Return slices of rows whose tiles fit the cache."""
     height = max(1, _TILE_ENTRIES // max(1, n_columns))
     return [slice(k, min(k + height, n_rows)) for k in range(0, n_rows, height)]
-
-
-def in_threads(work: Callable[[_S], _T], pieces: list[_S], n_jobs: int | None) -> list[_T]:
-    """Return the results of pieces of work in their order, whatever the number of threads."""
-    threads = min(effective_threads(n_jobs), len(pieces))
-    if threads < 2:
-        return [work(piece) for piece in pieces]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, pieces))

@@ -36,7 +36,7 @@ class Gaussian:
     features: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        _require_number("bandwidth", self.bandwidth, above_zero=True)
+        require_number("bandwidth", self.bandwidth, above_zero=True)
         object.__setattr__(self, "features", checked_features(self.features))
 
     def __call__(self, X: Any, Y: Any = None) -> FloatArray:
@@ -76,7 +76,7 @@ class Polynomial:
         degree: Any = self.degree
         if isinstance(degree, bool) or not isinstance(degree, Integral) or degree < 1:
             raise ValueError(f"degree={degree!r} must be a whole number >= 1.")
-        _require_number("offset", self.offset, above_zero=False)
+        require_number("offset", self.offset, above_zero=False)
         object.__setattr__(self, "features", checked_features(self.features))
 
     def __call__(self, X: Any, Y: Any = None) -> FloatArray:
@@ -121,6 +121,8 @@ class FunctionKernel:
         """Kernel matrix between the rows of X and those of Y, or of X with itself."""
         left = self._columns(np.asarray(X, dtype=np.float64))
         right = left if Y is None else self._columns(np.asarray(Y, dtype=np.float64))
+        if not len(left) or not len(right):  # which many functions refuse
+            return np.zeros((len(left), len(right)))
         values = np.array(self.function(left, right), dtype=np.float64)  # a copy, to be scaled
         if values.shape != (len(left), len(right)):
             raise ValueError(
@@ -232,7 +234,7 @@ def checked_features(features: Any) -> tuple[int, ...] | None:
     return tuple(int(n) for n in numbers)
 
 
-def _require_number(name: str, value: Any, *, above_zero: bool) -> None:
+def require_number(name: str, value: Any, *, above_zero: bool) -> None:
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not 0 <= float(value) < np.inf or (above_zero and value == 0):
         kind = "a positive finite number" if above_zero else "a finite number >= 0"

@@ -196,11 +196,11 @@ class LearnedKernel:
         return (
             _same(self.kernels, other.kernels)
             and _same(self.parameter, other.parameter)
-            and _same(vars(self.box), vars(other.box))
+            and self.box == other.box
         )
 
     def __hash__(self) -> int:
-        return hash((type(self.kernels), _bytes(self.parameter), self.box.offset.tobytes()))
+        return hash((type(self.kernels), _bytes(self.parameter), self.box))
 
     def __repr__(self) -> str:
         family = type(self.kernels).__name__

@@ -14,6 +14,7 @@ from tessella.kernels._dictionary import FittedDictionary, KernelDictionary
 from tessella.kernels._monomials import IntArray, checked_degree, exponents
 from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
+from tessella.kernels._single import SingleKernelSet
 from tessella.kernels._sum import KernelSum
 from tessella.kernels._tessellated import TessellatedKernels
 from tessella.kernels._tessellated_basis import _powers
@@ -109,6 +110,11 @@ def _(kernels: FittedDictionary, feature_names: Sequence[str]) -> list[BasisFunc
 def _(kernels: KernelDictionary, feature_names: Sequence[str]) -> list[BasisFunction]:
     found = kernels.listed(len(feature_names))
     return [BasisFunction(kernel_name(kernel, feature_names)) for kernel in found]
+
+
+@basis_functions.register
+def _(kernels: SingleKernelSet, feature_names: Sequence[str]) -> list[BasisFunction]:
+    return [BasisFunction(kernel_name(kernels, feature_names))]
 
 
 @basis_functions.register

@@ -50,8 +50,10 @@ class TessellatedKernels(KernelSet):
     ----------
     degree : int, default=1
         Largest total degree d of the monomials.
-    delta : float, default=0.5
-        Margin of the integration box beyond the unit cube that holds the training data.
+    delta : float or array-like of shape (n_features,), default=0.5
+        Margin of the integration box beyond the unit cube that holds the training data, for all
+        features or for each feature that is not constant. The kernel depends less on a feature
+        with a larger margin.
     monomials : {"x", "xz"}, default="x"
         Variables of the monomials. "x" uses powers of x only, as in the paper's experiments, with
         ``n_params = 2 C(n + d, d)``. "xz" uses powers of x and z, which is the full family of the
@@ -99,7 +101,7 @@ class TessellatedKernels(KernelSet):
     """
 
     degree: int = 1
-    delta: float = 0.5
+    delta: Any = 0.5
     monomials: str = "x"
     balance: Any = "none"
     out_of_box: str = "extrapolate"
@@ -114,8 +116,8 @@ class TessellatedKernels(KernelSet):
 
     @property
     def margin(self) -> float:
-        """See :attr:`KernelSet.margin`; the margin is that of the integration box."""
-        return float(self.delta)
+        """See :attr:`KernelSet.margin`; the smallest margin of the integration box."""
+        return float(np.min(self.delta))
 
     @property
     def outside_rule(self) -> str:

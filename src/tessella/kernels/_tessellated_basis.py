@@ -25,6 +25,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -62,19 +63,17 @@ class Basis:
         *,
         n_features: int,
         degree: int,
-        delta: float,
+        delta: float | FloatArray,
         monomials: str,
         out_of_box: str,
         balance: str | FloatArray,
     ) -> None:
-        delta = float(delta)
-        if not (np.isfinite(delta) and delta > 0):
-            raise ValueError(f"delta={delta!r} must be a positive number.")
+        margin = _checked_margin(delta, n_features)
         if out_of_box not in ("extrapolate", "clip", "error"):
             raise ValueError(
                 f"out_of_box={out_of_box!r} is unknown; use 'extrapolate', 'clip' or 'error'."
             )
-        self.lower, self.upper = -delta, 1.0 + delta
+        self.lower, self.upper = -margin, 1.0 + margin
         self.out_of_box = out_of_box
         self.x_powers, z_powers = _powers(monomials, n_features, checked_degree(degree))
         self.monomials = Monomials(self.x_powers)
@@ -116,21 +115,23 @@ class Basis:
             D *= self._scales
         return D
 
-    def mean_power(self, corner: FloatArray, power: int) -> FloatArray:
-        """Return the mean of z**power over [corner, upper], for one coordinate."""
+    def mean_power(self, variable: int, corner: FloatArray, power: int) -> FloatArray:
+        """Return the mean of z**power over [corner, upper], for one coordinate z."""
+        upper = self.upper if np.ndim(self.upper) == 0 else self.upper[variable]
         total = np.zeros_like(corner)
         for k in range(power + 1):
-            total += self.upper ** (power - k) * corner**k
+            total += upper ** (power - k) * corner**k
         return total / (power + 1)
 
     @cached_property
     def box_moments(self) -> FloatArray:
         """Moments mom_{γ+γ'} of the whole box for each pair of groups."""
-        corner = np.full(1, self.lower)
+        corner = np.broadcast_to(self.lower, self.group_powers.shape[1:])
         count = len(self.groups)
         moments = np.ones((count, count))
         for power, pairs in self.sums:
-            value = np.prod([self.mean_power(corner, s)[0] for s in power if s] or [1.0])
+            means = [self.mean_power(j, corner[[j]], s)[0] for j, s in enumerate(power) if s]
+            value = np.prod(means or [1.0])
             for left, right in pairs:
                 moments[left, right] = value
         return moments
@@ -180,6 +181,21 @@ def _powers(monomials: str, n_features: int, degree: int) -> tuple[IntArray, Int
     # A stable sort groups monomials by power of z and keeps the order of the powers of x.
     both = both[np.lexsort(both[:, : n_features - 1 : -1].T)]
     return both[:, :n_features], both[:, n_features:]
+
+
+def _checked_margin(delta: float | FloatArray, n_features: int) -> Any:
+    """Return the margin of the box as a number, or as one number per feature."""
+    margin = np.asarray(delta, dtype=np.float64)
+    if margin.ndim == 0 and np.isfinite(margin) and margin > 0:
+        return float(margin)
+    if margin.ndim == 0 or not (np.isfinite(margin).all() and (margin > 0).all()):
+        raise ValueError(f"delta={delta!r} must be a positive number, or one for each feature.")
+    if margin.shape != (n_features,):
+        raise ValueError(
+            f"delta has shape {margin.shape}, but the kernel sees {n_features} features: give one "
+            "number for all features, or one for each feature that is not constant."
+        )
+    return margin
 
 
 def _scales(balance: str | FloatArray, n_params: int) -> FloatArray | None:
@@ -286,7 +302,8 @@ class Side:
         for other, columns in enumerate(basis.high_groups):
             power = basis.group_powers[other] + shared
             for variable in np.flatnonzero(power):
-                mean = basis.mean_power(self.corner[:, variable], int(power[variable]))
+                corner = self.corner[:, variable]
+                mean = basis.mean_power(int(variable), corner, int(power[variable]))
                 values[:, columns] *= mean[:, None]
         return values
 
@@ -336,9 +353,10 @@ class Side:
 def _refuse_outside(basis: Basis, X: FloatArray, clipped: FloatArray) -> None:
     outside = (clipped != X).any(axis=1)
     if outside.any():
+        box = f" [{basis.lower:g}, {basis.upper:g}]" if np.ndim(basis.upper) == 0 else ""
         raise ValueError(
-            f"{int(outside.sum())} of {len(X)} rows lie outside the integration box "
-            f"[{basis.lower:g}, {basis.upper:g}] in scaled units, the first at row "
+            f"{int(outside.sum())} of {len(X)} rows lie outside the integration box"
+            f"{box} in scaled units, the first at row "
             f"{int(np.flatnonzero(outside)[0])}. Use out_of_box='extrapolate' or 'clip', or a "
             "larger delta."
         )

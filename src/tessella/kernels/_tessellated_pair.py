@@ -239,7 +239,7 @@ class MaxProductTile:
         for variable, s in enumerate(power):
             if s:
                 corner = np.maximum.outer(self._left[:, variable], self._right[:, variable])
-                result = result * self._basis.mean_power(corner, s)
+                result = result * self._basis.mean_power(variable, corner, s)
         return result
 
 

@@ -28,6 +28,7 @@ from tessella.model_selection._grid import (
     grid_candidates,
     group_into_paths,
 )
+from tessella.model_selection._held_out import check_leaves_one_out, check_scorer
 from tessella.model_selection._path import (
     Candidate,
     FoldPath,
@@ -69,9 +70,10 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
         :class:`KernelDictionary` and for a sum of kernel sets the default is C alone. The
         parameters of a part of a sum have names such as ``kernels__0__delta``, with the number of
         the part.
-    cv : int, splitter or iterable, default=None
+    cv : int, splitter, iterable or "loo", default=None
         Cross-validation splits, as for GridSearchCV. By default there are five folds, which are
-        stratified for a classifier.
+        stratified for a classifier. With "loo" each candidate is fitted once, on all rows, and
+        scored by its leave-one-out predictions. See the notes for what these neglect.
     scoring : str, callable, list or dict, default=None
         One or several scorers of scikit-learn. By default the ``score`` method of the estimator
         is used: accuracy, or R².
@@ -114,7 +116,7 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
     scorer_ : callable
         Scorer that was used.
     n_splits_ : int
-        Number of cross-validation folds.
+        Number of cross-validation folds; 1 with ``cv="loo"``.
     multimetric_ : bool
         Whether there are several scores.
     refit_time_ : float
@@ -144,6 +146,14 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
     certified to the same `tol` do not have the same score to the last digit, which decides where
     several candidates have nearly the same score. The fit on all data does not use a warm start,
     so the best estimator is the one that its own ``fit`` would give.
+
+    With ``cv="loo"``, a row is predicted by the machine that was solved without it, for the kernel
+    that was learned from all rows. This machine is found from the factors of the one with all
+    rows (:func:`tessella.leave_one_out.svm_leave_one_out`), which usually takes less time than
+    the folds. The score neglects that the learned kernel, the scaling and the earlier steps of a
+    pipeline have seen the row. It is therefore somewhat too good, most of all for a large C and
+    few rows, and it compares candidates rather than saying how well the best one will do. The
+    score has to be one of predictions or of ``decision_function``; `groups` are not available.
 
     After Ctrl-C the best of the completed candidates is chosen, with a warning. If there is none,
     the interrupt is passed on.
@@ -217,11 +227,18 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
         candidates = grid_candidates(grid, estimator)
         one_thread = effective_n_jobs(self.n_jobs) > 1
         settings = SearchSettings(
-            estimator, X, y, scorer, fit_params, score_params, self.error_score, one_thread
+            estimator,
+            X,
+            y,
+            scorer,
+            fit_params,
+            score_params,
+            self.error_score,
+            one_thread,
+            self._leaves_one_out(),
         )
         self._check_candidates(settings, candidates)
-        cv = check_cv(self.cv, y, classifier=is_classifier(estimator))
-        splits = list(cv.split(X, y, **split_params))
+        splits = self._splits(settings, split_params)
         results = SearchResults(candidates, len(splits))
         paths = group_into_paths(candidates, f"{last_step_prefix(estimator)}C")
         self._evaluate(settings, paths, splits, results)
@@ -264,6 +281,32 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
             model = settings.model(candidate.params)
             check_learner(model)
             last_step(model)._check_params()
+            if settings.leave_one_out:
+                check_leaves_one_out(last_step(model))
+
+    def _leaves_one_out(self) -> bool:
+        """Whether candidates are scored without folds."""
+        if isinstance(self.cv, str) and self.cv != "loo":
+            raise ValueError(
+                f"cv={self.cv!r} is unknown; use a number of folds, a splitter or 'loo'."
+            )
+        if isinstance(self.cv, str) and self.eliminate:
+            raise ValueError("eliminate=True needs folds; use eliminate=False with cv='loo'.")
+        return isinstance(self.cv, str)
+
+    def _splits(self, settings: SearchSettings, split_params: dict[str, Any]) -> list[Split]:
+        """The rows to fit and to score; with leave-one-out, all rows are both."""
+        X, y = settings.X, settings.y
+        if not settings.leave_one_out:
+            cv = check_cv(self.cv, y, classifier=is_classifier(settings.estimator))
+            return list(cv.split(X, y, **split_params))
+        if any(value is not None for value in split_params.values()):
+            raise ValueError(
+                "groups are not available with cv='loo'; use a splitter such as GroupKFold()."
+            )
+        check_scorer(settings.scorer, settings.estimator, X, y, settings.score_params)
+        everything = np.arange(len(y))
+        return [(everything, everything)]
 
     def _scorer(self, estimator: Any) -> Any:
         scorer = self.scoring if callable(self.scoring) else check_scoring(estimator, self.scoring)

@@ -18,6 +18,7 @@ from sklearn.utils import _safe_indexing
 
 from tessella.estimators._base import BaseLearnedKernel
 from tessella.kernels import LearnedKernel
+from tessella.model_selection._held_out import held_out
 
 Rows = NDArray[np.intp]
 
@@ -56,6 +57,9 @@ class SearchSettings:
         Score of a candidate whose fit or scoring fails.
     one_thread : bool
         Whether each fit uses a single thread, because the paths share the cores.
+    leave_one_out : bool
+        Whether a fit is scored by its leave-one-out predictions for the rows that it was fitted
+        on.
     """
 
     estimator: Any
@@ -66,6 +70,7 @@ class SearchSettings:
     score_params: Mapping[str, Any]
     error_score: Any
     one_thread: bool
+    leave_one_out: bool = False
 
     def model(self, params: Mapping[str, Any]) -> Any:
         """An unfitted estimator with the parameters of a candidate, ready for warm starts."""
@@ -237,7 +242,8 @@ def _fit_and_score(
             raise KeyboardInterrupt  # the estimator has kept its best model; the search stops
         X, y = settings.data_of(path.test)
         params = settings.params_of(settings.score_params, path.test)
-        scores = settings.scorer(model, X, y, **params)
+        scored = held_out(last_step(model)) if settings.leave_one_out else model
+        scores = settings.scorer(scored, X, y, **params)
     except Exception:
         if isinstance(settings.error_score, str):
             raise

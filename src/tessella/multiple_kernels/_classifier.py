@@ -154,6 +154,17 @@ class MultipleKernelSVC(KernelWeightsMixin, LearnedKernelSVC):
         Share of the variance of the learned function that needs both features of a pair. See
         :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
         and is NaN for pairs outside the 12 features of largest relevance.
+    loo_predictions_ : ndarray of shape (n_samples,)
+        Label that each training row gets from the machines without this row, for the learned
+        weights. It is computed when it is first read, see
+        :func:`tessella.leave_one_out.svm_leave_one_out`, and only by the estimator that was
+        fitted, because copies and files do not contain the training rows. It neglects that the
+        weights were learned from the row too. A row of weight k stands for k copies, of which one
+        is left out. Rows of weight 0 have their ordinary predictions.
+    loo_decision_function_ : ndarray
+        Scores that belong to `loo_predictions_`, in the shape of `decision_function`.
+    loo_score_ : float
+        Accuracy of `loo_predictions_`, weighted with the sample weights.
     n_features_in_ : int
         Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)

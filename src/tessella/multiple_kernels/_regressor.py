@@ -37,8 +37,9 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         feature alone, which are 13 (n + 1) kernels for n features. A list stands for
         ``KernelDictionary(list)``, which standardises features and divides each kernel by its mean
         diagonal.
-    epsilon : float, default=0.1
+    epsilon : float or "auto", default=0.1
         Half-width of the tube within which errors cost nothing, in standard deviations of y.
+        "auto" estimates the noise before the fit and takes 0.612 of its standard deviation.
     weighting : {"learned", "simple", "average", "alignment", "performance"}, default="learned"
         How the weights are found.
 
@@ -118,6 +119,8 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         with the given weights otherwise.
     lower_bound_ : float
         Certified lower bound of the optimal value that `objective_` bounds from above.
+    epsilon_ : float
+        Half-width of the tube that was used, in standard deviations of y.
     gap_ : float
         Certified relative gap: the difference of `objective_` and `lower_bound_`, divided by
         `objective_`. It is at most `tol` unless the solver stopped early.
@@ -140,6 +143,15 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         Share of the variance of the learned function that needs both features of a pair. See
         :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
         and is NaN for pairs outside the 12 features of largest relevance.
+    loo_predictions_ : ndarray of shape (n_samples,)
+        Prediction for each training row by the machine without this row, in units of y, for the
+        learned weights. It is computed when it is first read, see
+        :func:`tessella.leave_one_out.svm_leave_one_out`, and only by the estimator that was
+        fitted, because copies and files do not contain the training rows. It neglects that the
+        weights and the scale of y were learned from the row too. A row of weight k stands for k
+        copies, of which one is left out. Rows of weight 0 have their ordinary predictions.
+    loo_score_ : float
+        R² of `loo_predictions_`, weighted with the sample weights.
     n_features_in_ : int
         Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -175,7 +187,7 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         C: float = 1.0,
         kernels: Any = "standard",
         *,
-        epsilon: float = 0.1,
+        epsilon: Any = 0.1,
         weighting: str = "learned",
         tol: float = 1e-3,
         max_iter: int = 1000,

@@ -426,17 +426,7 @@ class _WorkingSet:
         distance = np.where(self._restless, -1.0, distance)
         first = np.where(free, -2.0 - self._rng.random(dual.size), distance)
         order = np.argsort(first, kind="stable")
-        return _movable(dual, np.sort(order[: min(count, most, settings.max_rows)]), w)
-
-
-def _movable(dual: DualProblem, rows: Rows, w: FloatArray) -> Rows:
-    """Return `rows` without the machines whose samples cannot move while their sum stays zero."""
-    if len(dual.starts) == 1:
-        return rows
-    count, machine = len(dual.starts), dual.machine_of[rows]
-    takers = np.bincount(machine, w[rows] < dual.upper[rows], count)
-    givers = np.bincount(machine, w[rows] > dual.lower[rows], count)
-    return rows[((takers > 0) & (givers > 0))[machine]]
+        return dual.movable(np.sort(order[: min(count, most, settings.max_rows)]), w)
 
 
 def sample_strata(

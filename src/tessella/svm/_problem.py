@@ -299,6 +299,42 @@ class DualProblem:
         free: NDArray[np.bool_] = off_kink & (w > self.lower) & (w < self.upper)
         return free
 
+    def movable(self, rows: NDArray[np.intp], w: FloatArray) -> NDArray[np.intp]:
+        """Return the samples of `rows` that can move while all other samples are held.
+
+        The sum over each machine stays zero, so that a sample can rise only if another one of the
+        same machine falls. A machine of which `rows` has only samples at their upper bounds, or
+        only samples at their lower bounds, cannot move at all. A solver that restricts the problem
+        to `rows` has to leave the samples of such a machine out, because the interior of its
+        restricted feasible set is empty.
+
+        Parameters
+        ----------
+        rows : ndarray of int of shape (f,)
+            Positions of samples.
+        w : ndarray of shape (m,)
+            Feasible dual vector.
+
+        Returns
+        -------
+        ndarray of int
+            The samples of `rows` whose machines can move, in the order of `rows`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tessella.svm import DualProblem
+        >>> machine = DualProblem.classification([1, 1, -1, -1], C=1.0)
+        >>> both = DualProblem.stacked([machine, machine])
+        >>> w = np.array([1.0, 0.0, -1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        >>> both.movable(np.array([1, 4, 6]), w).tolist()  # sample 1 may only rise
+        [4, 6]
+        """
+        count, machine = len(self.losses), self.machine_of[rows]
+        rising = np.bincount(machine, w[rows] < self.upper[rows], count)
+        falling = np.bincount(machine, w[rows] > self.lower[rows], count)
+        return rows[((rising > 0) & (falling > 0))[machine]]
+
     @cached_property
     def _smooth_at_zero(self) -> NDArray[np.bool_]:
         smooth: NDArray[np.bool_] = (self.epsilon == 0.0) & (self.curvature > 0.0)

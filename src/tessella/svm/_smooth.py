@@ -135,14 +135,6 @@ class RidgeInverse:
         product: FloatArray = half.T @ half - np.outer(border, border / self._total)
         return product
 
-    def diagonal(self) -> FloatArray:
-        """Return the diagonal of H, of shape (m,), at the cost of the inverse of K + Λ."""
-        inverse, failed = lapack.dpotri(self._factor, lower=1)
-        if failed:
-            raise np.linalg.LinAlgError("K + Λ is singular")
-        found: FloatArray = np.diag(inverse) - self._ones**2 / self._total
-        return found
-
     def _refined(self, rhs: FloatArray) -> FloatArray:
         """Return G times the columns of `rhs`, with iterative refinement."""
         solution = _solved(self._factor, rhs)

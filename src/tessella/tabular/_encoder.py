@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from tessella.tabular._columns import (
     CATEGORY,
     Column,
-    array_columns,
     as_categories,
     as_numbers,
-    frame_columns,
-    is_frame,
     kind_of,
-    require_distinct_names,
     require_no_numerals,
 )
+from tessella.tabular._input import table_columns
 
 FloatArray = NDArray[np.float64]
 
@@ -134,7 +131,7 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         del y
         self._check_params()
-        columns = self._columns(X, reset=True)
+        columns = table_columns(self, X, self.categorical_features, reset=True)
         kinds = tuple(map(kind_of, columns))
         categories = [
             self._new_categories(column)
@@ -162,7 +159,7 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Encoded table of finite numbers. It is a frame if ``set_output`` was called.
         """
         check_is_fitted(self, "kinds_")
-        columns = self._columns(X, reset=False)
+        columns = table_columns(self, X, None, reset=False)
         numbers = _numbers(columns, self.kinds_)
         missing = np.isnan(numbers)
         parts = [np.where(missing, self.medians_, numbers), missing[:, self.gappy_]]
@@ -199,38 +196,6 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
                 raise ValueError(f"{name}={value!r} must be an integer >= {least}.")
-
-    def _columns(self, X: Any, *, reset: bool) -> list[Column]:
-        """Return the columns of a table after their names and their number were checked."""
-        if is_frame(X):
-            require_distinct_names(X)
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            if not all(X.shape):
-                raise ValueError(
-                    f"The table has {X.shape[0]} rows (sample(s)) and {X.shape[1]} columns "
-                    "(feature(s)); a minimum of 1 is required of both."
-                )
-            return frame_columns(X, self._declared(X.columns) if reset else frozenset())
-        if isinstance(X, list | tuple):  # numpy would convert a mixture of numbers and text to text
-            X = np.array(X, dtype=object)
-        X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
-        return array_columns(X, self._declared(range(X.shape[1])) if reset else frozenset())
-
-    def _declared(self, known: Iterable[Hashable]) -> frozenset[Hashable]:
-        """Return the columns that are declared as categories in a fit."""
-        given = self.categorical_features
-        if isinstance(given, str):
-            raise ValueError(
-                f"categorical_features={given!r} must be a sequence of columns; use [{given!r}]."
-            )
-        declared = frozenset(() if given is None else given)
-        unknown = sorted(str(name) for name in declared - set(known))
-        if unknown:
-            raise ValueError(
-                f"categorical_features names {unknown}, which are not among the columns "
-                f"{list(known)}."
-            )
-        return declared
 
     def _new_categories(self, column: Column) -> NDArray[Any]:
         names = as_categories(column)

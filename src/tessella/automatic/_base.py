@@ -1,0 +1,399 @@
+"""What the automatic classifier and the automatic regressor have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from tessella.automatic._average import blended_average, greedy_average
+from tessella.automatic._clock import Clock
+from tessella.automatic._encodings import ONE_HOT, TARGET, fit_encoding
+from tessella.automatic._families import FAMILIES
+from tessella.automatic._machines import FittedMachine, fit_machine
+from tessella.automatic._relevance import relevance_of_columns
+from tessella.automatic._search import Entry, Machine, Search
+from tessella.automatic._settings import EFFORTS, SearchSettings
+from tessella.automatic._spaces import Space
+from tessella.automatic._table import TableReader
+from tessella.automatic._targets import PlainTarget, Target
+from tessella.backend import effective_threads, in_threads, limit_blas
+from tessella.estimators._checks import require_positive
+from tessella.estimators._training_set import TrainingSet
+from tessella.kernels import SCALINGS
+from tessella.progress import SearchDisplay
+from tessella.tabular._input import table_columns
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+Tell = Callable[[str, float], None]
+
+_ENCODINGS = (ONE_HOT, TARGET)
+_LOSSES = ("squared", "svm")
+_RELEVANCE_ROWS = 128
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """What a search and the fits after it have found.
+
+    Attributes
+    ----------
+    entries : list of Entry
+        All entries of the search.
+    shares : ndarray of shape (n_entries,)
+        Weight of each entry in the average.
+    members : list of FittedMachine
+        Machines of the average, fitted on all rows.
+    rows : ndarray of int
+        Search rows.
+    complete : bool
+        Whether all stages of the search were finished.
+    """
+
+    entries: list[Entry]
+    shares: FloatArray
+    members: list[FittedMachine]
+    rows: IntArray
+    complete: bool
+
+    @property
+    def held_out(self) -> FloatArray:
+        """Held-out predictions of the outputs of the search rows by the average."""
+        parts = zip(self.shares, self.entries, strict=True)
+        return np.asarray(sum(share * entry.held_out for share, entry in parts))
+
+
+class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
+    """Base class of :class:`TessellaClassifier` and :class:`TessellaRegressor`."""
+
+    _softness: float  # part of the weights that depend on the error of each entry alone
+
+    def __init__(
+        self,
+        *,
+        effort: str = "medium",
+        time_limit: float | None = None,
+        categorical_features: Sequence[Hashable] | None = None,
+        families: Sequence[str] = ("laplace", "matern", "gaussian", "tessellated"),
+        scalings: Sequence[str] = ("quantile", "range"),
+        encodings: Sequence[str] = (ONE_HOT,),
+        losses: Sequence[str] = _LOSSES,
+        refine: bool = True,
+        average: bool = True,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.effort = effort
+        self.time_limit = time_limit
+        self.categorical_features = categorical_features
+        self.families = families
+        self.scalings = scalings
+        self.encodings = encodings
+        self.losses = losses
+        self.refine = refine
+        self.average = average
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    # -------------------------------------------------------------------------------- fitting
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Search for the best machines on a table, and fit them to all of its rows.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            Table with numbers, text, categories, dates and missing values: a frame of pandas or
+            polars, an array, or a list of rows.
+        y : array-like of shape (n_samples,)
+            Target, or labels of the classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows. A weight of k is equivalent to k copies of the row.
+
+        Returns
+        -------
+        self
+            The fitted model.
+        """
+        self._check_params()
+        clock = Clock(self.time_limit)
+        scratch = copy(self)  # nothing of the model changes before the fit has succeeded
+        columns = table_columns(scratch, X, self.categorical_features, reset=True)
+        n_rows = len(columns[0].values)
+        target = scratch._read_target(y, n_rows)
+        weight = _check_sample_weight(
+            sample_weight, np.zeros((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
+        )
+        reader = TableReader.fit(columns)
+        rows = TrainingSet.build(reader.read(columns), target, weight)
+        if len(rows.y) < 2:
+            raise ValueError(
+                f"n_samples={n_rows}: there is a single distinct row with a positive weight; a "
+                "minimum of 2 is required."
+            )
+        with limit_blas(), self._display() as tell:
+            scratch._learn(reader, rows, clock, tell)
+        found, params = vars(scratch), self.get_params(deep=False)
+        self.__dict__.update({key: found[key] for key in found if key not in params})
+        return self
+
+    def _read_target(self, y: Any, n_rows: int) -> FloatArray:
+        """Check the target and return it as numbers."""
+        raise NotImplementedError
+
+    def _outputs(self, y: FloatArray, weight: FloatArray) -> FloatArray:
+        """Return the outputs that machines predict, of shape (m, k)."""
+        raise NotImplementedError
+
+    def _targets(self, Y: FloatArray, weight: FloatArray) -> tuple[Target, ...]:  # noqa: ARG002
+        """Return what a squared-loss machine may be fitted to."""
+        return (PlainTarget(),)
+
+    def _search_order(self, y: FloatArray) -> IntArray:
+        """Return all rows in the order in which a search takes them."""
+        return np.random.default_rng(0).permutation(len(y))
+
+    def _calibrate(self, held_out: FloatArray, y: FloatArray, weight: FloatArray) -> None:
+        """Set the attributes that come from the held-out predictions."""
+        raise NotImplementedError
+
+    def _learn(self, reader: TableReader, rows: TrainingSet, clock: Clock, tell: Tell) -> None:
+        """Search, average and fit; sets the fitted attributes."""
+        Y = self._outputs(rows.y, rows.weight)
+        weight = rows.weight / rows.weight.mean()
+        spaces = self._spaces(reader, rows.X, Y, weight)
+        found = self._search(spaces, rows.y, Y, weight, clock, tell)
+        self._reader = reader
+        self._rows = rows.X[found.rows[:_RELEVANCE_ROWS]]
+        self.members_ = found.members
+        self.gap_ = max(member.gap for member in found.members)
+        self.leaderboard_ = _leaderboard(found)
+        self.search_complete_ = found.complete
+        self._calibrate(found.held_out, rows.y[found.rows], weight[found.rows])
+        self.fit_time_ = clock.elapsed
+
+    def _spaces(
+        self, reader: TableReader, codes: FloatArray, Y: FloatArray, weight: FloatArray
+    ) -> list[Space]:
+        categorical = reader.categorical
+        names = self.encodings if categorical.any() else (ONE_HOT,)
+        encoded = [fit_encoding(name, categorical, codes, Y, weight) for name in names]
+        return [
+            Space.build(encoding, features, weight, scaling)
+            for encoding, features in encoded
+            for scaling in self.scalings
+        ]
+
+    def _search(
+        self,
+        spaces: list[Space],
+        y: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray,
+        clock: Clock,
+        tell: Tell,
+    ) -> FitResult:
+        settings = self._settings()
+        rows = self._search_order(y)[: settings.search_rows]
+        search = Search(
+            spaces=spaces,
+            families=self.families,
+            rows=rows,
+            Y=Y,
+            targets=self._targets(Y, weight),
+            weight=weight,
+            settings=settings,
+            clock=clock,
+            tell=tell,
+            n_jobs=self.n_jobs,
+        )
+        entries = search.run()
+        held_out = [entry.held_out for entry in entries]
+        if self.average:
+            steps = settings.average_steps
+            shares = blended_average(held_out, Y[rows], weight[rows], steps, self._softness)
+        else:
+            shares = greedy_average(held_out, Y[rows], weight[rows], 1)
+        members = self._members(entries, shares, Y, weight, clock, tell)
+        return FitResult(entries, shares, members, rows, search.complete)
+
+    def _settings(self) -> SearchSettings:
+        settings = EFFORTS[self.effort]
+        if not self.refine:
+            settings = replace(settings, refined=0)
+        return settings if "svm" in self.losses else replace(settings, svm_strengths=())
+
+    def _members(
+        self,
+        entries: list[Entry],
+        shares: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray,
+        clock: Clock,
+        tell: Tell,
+    ) -> list[FittedMachine]:
+        """Fit the machines of the average on all rows, those with the largest weights first.
+
+        When the time is over, the remaining machines are left out.
+        """
+        wanted = [
+            (machine, float(share) / len(entry.machines))
+            for entry, share in zip(entries, shares, strict=True)
+            if share > 0
+            for machine in entry.machines
+        ]
+        wanted.sort(key=lambda one: -one[1])
+        settings = self._settings()
+        wanted = wanted[: max(settings.least_members, settings.member_rows // len(Y))]
+        largest = settings.largest_leaf
+
+        def fit(one: tuple[Machine, float]) -> FittedMachine:
+            return fit_machine(*one, Y, weight, largest)
+
+        members: list[FittedMachine] = []
+        at_once = effective_threads(self.n_jobs)
+        begin = clock.elapsed
+        for k in range(0, len(wanted), at_once):
+            batch_seconds = (clock.elapsed - begin) / max(1, k // at_once)
+            if members and clock.left < batch_seconds:
+                break
+            members += in_threads(fit, wanted[k : k + at_once], self.n_jobs)
+            tell(f"{len(members)} of {len(wanted)} machines fitted on {len(Y)} rows", 1.0)
+        total = sum(member.share for member in members)
+        return [replace(member, share=member.share / total) for member in members]
+
+    @contextmanager
+    def _display(self) -> Iterator[Tell]:
+        """Yield a function that shows the progress as `verbose` asks."""
+        if self.verbose > 1:
+            with SearchDisplay() as display:
+                yield display.tell
+        else:
+            yield _print_line if self.verbose else _say_nothing
+
+    def _check_params(self) -> None:
+        if self.effort not in EFFORTS:
+            raise ValueError(f"effort={self.effort!r} is unknown; use one of {tuple(EFFORTS)}.")
+        if self.time_limit is not None:
+            require_positive("time_limit", self.time_limit)
+        known = {
+            "families": tuple(FAMILIES),
+            "scalings": SCALINGS,
+            "encodings": _ENCODINGS,
+            "losses": _LOSSES,
+        }
+        for name, allowed in known.items():
+            given = getattr(self, name)
+            if isinstance(given, str) or not len(given) or not set(given) <= set(allowed):
+                raise ValueError(f"{name}={given!r} must be a sequence of some of {allowed}.")
+        if "squared" not in self.losses:
+            raise ValueError(
+                f"losses={self.losses!r} must contain 'squared': kernels are compared by the "
+                "leave-one-out errors of squared-loss machines."
+            )
+
+    # ----------------------------------------------------------------------------- predicting
+
+    def _average_outputs(self, X: Any) -> FloatArray:
+        """Return the average of the predictions of all members for a table."""
+        check_is_fitted(self, "members_")
+        return self._outputs_of_codes(self._reader.read(table_columns(self, X, None, reset=False)))
+
+    def _outputs_of_codes(self, codes: FloatArray) -> FloatArray:
+        coordinates: dict[int, FloatArray] = {}
+        total: Any = 0.0
+        with limit_blas():
+            for member in self.members_:
+                space = member.machine.space
+                if id(space) not in coordinates:
+                    coordinates[id(space)] = space.apply(codes)
+                total = total + member.share * member.outputs(coordinates[id(space)])
+        return np.asarray(total)
+
+    @property
+    def feature_relevance_(self) -> FloatArray:
+        """Share of the variance of the predictions that involves each column of the table."""
+        check_is_fitted(self, "members_")
+        return relevance_of_columns(self._outputs_of_codes, self._rows)
+
+    # --------------------------------------------------------------------------------- saving
+
+    def save(self, path: str | os.PathLike[str], *, metadata: dict[str, Any] | None = None) -> None:
+        """Write the fitted model to one file of arrays and JSON.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write, by convention with the suffix ``.tsl``. :func:`tessella.load` reads it.
+        metadata : dict, optional
+            Data to store with the model; anything that JSON can represent.
+
+        See Also
+        --------
+        tessella.save : The same as a function, with the exceptions that it raises.
+        """
+        from tessella.persistence import save  # not above, because it imports the estimators
+
+        save(self, path, metadata=metadata)
+
+
+def _print_line(text: str, done: float) -> None:
+    print(f"[{done:4.0%}] {text}", flush=True)  # noqa: T201 - asked for by verbose=1
+
+
+def _say_nothing(text: str, done: float) -> None:
+    del text, done
+
+
+def require_target(estimator: Any, y: Any) -> None:
+    """Raise ValueError if there is no target."""
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
+            "is None."
+        )
+
+
+def require_length(y: NDArray[Any], n_rows: int) -> None:
+    """Raise ValueError unless there is a target for every row."""
+    if len(y) != n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {[n_rows, len(y)]}"
+        )
+
+
+def _leaderboard(found: FitResult) -> list[dict[str, Any]]:
+    order = sorted(range(len(found.entries)), key=lambda k: found.entries[k].error)
+    return [_line(found.entries[k], float(found.shares[k])) for k in order]
+
+
+def _line(entry: Entry, share: float) -> dict[str, Any]:
+    first = entry.machines[0]
+    return {
+        "error": entry.error,
+        "weight": share,
+        "family": first.kernel.family,
+        "learned": first.kernel.learned,
+        "scaling": first.space.scaling,
+        "encoding": first.space.encoding.categories,
+        "loss": first.loss.name,
+        "target": first.target.name,
+        "stage": entry.stage,
+        "C": float(np.median([machine.C for machine in entry.machines])),
+    }

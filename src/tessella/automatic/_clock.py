@@ -1,0 +1,48 @@
+"""The time that a fit may take."""
+
+from __future__ import annotations
+
+import time
+
+
+class OutOfTimeError(Exception):
+    """Raised when a search has to end."""
+
+
+class Clock:
+    """The time since the start of a fit, and the limit of the search.
+
+    Parameters
+    ----------
+    seconds : float or None
+        Seconds that the whole fit may take. None for no limit.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._start = time.monotonic()
+        self._seconds = float("inf") if seconds is None else float(seconds)
+        self._reserved = 0.0
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._start
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; infinity without a limit."""
+        return self._seconds - self.elapsed
+
+    def reserve(self, seconds: float) -> None:
+        """Keep some seconds for the fits that follow the search."""
+        self._reserved = seconds
+
+    @property
+    def over(self) -> bool:
+        """Whether the time of the search is over."""
+        return self.left <= self._reserved
+
+    def check(self) -> None:
+        """Raise :class:`OutOfTimeError` if the time of the search is over."""
+        if self.over:
+            raise OutOfTimeError

@@ -1,0 +1,194 @@
+"""Families of kernels with one scale for each column, and the gradient of a sum over pairs.
+
+A search compares families whose only parameters are the logarithms of the scales of the columns.
+Each family is evaluated on coordinates of the unit cube, in which a column of numbers varies from
+0 to 1. The gradient is that of ``sum(M * K)`` for a symmetric matrix M that is held fixed, which is
+all that the gradient of any function of K needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from tessella.kernels import absolute_pair_sums, laplace_gram
+
+FloatArray = NDArray[np.float64]
+
+# The standard deviation of a uniform variable on [0, 1] is 1 / sqrt(12).
+_UNIFORM_DEVIATION = 12.0**-0.5
+# Margins below this one make the kernel of a column that of equal values only.
+_SMALLEST_MARGIN = 1e-3
+
+
+class Family(Protocol):
+    """A family of kernels with one parameter for each column.
+
+    Attributes
+    ----------
+    name : str
+        Name of the family, which is the value of `kernels` of the estimators.
+    widths : tuple of float
+        Widths from which a search starts, relative to the spread of the data.
+    """
+
+    name: str
+    widths: tuple[float, ...]
+
+    def start(self, width: float, n_columns: int) -> float:
+        """Return the parameter that gives every column the same share of a width."""
+        ...
+
+    def gram(self, A: FloatArray, scales: FloatArray, B: FloatArray | None = None) -> FloatArray:
+        """Return the kernel matrix between the rows of A and those of B, by default those of A."""
+        ...
+
+    def steepness(self, scales: FloatArray) -> FloatArray:
+        """Return how fast the kernel falls along each column."""
+        ...
+
+    def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
+        """Return the derivatives of ``sum(M * K)`` by the parameters, with ``W = M * K``."""
+        ...
+
+
+class LaplaceFamily:
+    """The kernels ``exp(-sum(exp(scale) * |x - y|))``, of rough functions."""
+
+    name = "laplace"
+    widths = (0.15, 0.4, 1.0, 3.0)
+
+    def start(self, width: float, n_columns: int) -> float:
+        """See :meth:`Family.start`."""
+        return float(-np.log(width * n_columns * _UNIFORM_DEVIATION))
+
+    def gram(self, A: FloatArray, scales: FloatArray, B: FloatArray | None = None) -> FloatArray:
+        """See :meth:`Family.gram`."""
+        factors = np.exp(scales)
+        return laplace_gram(A * factors, None if B is None else B * factors, n_jobs=1)
+
+    def steepness(self, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.steepness`."""
+        return np.exp(scales)
+
+    def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.gradient`."""
+        return -np.exp(scales) * absolute_pair_sums(W, A, n_jobs=1)
+
+
+class GaussianFamily:
+    """The kernels ``exp(-sum(exp(2 * scale) * (x - y)**2) / 2)``, of smooth functions."""
+
+    name = "gaussian"
+    widths = (0.15, 0.4, 1.0, 3.0)
+
+    def start(self, width: float, n_columns: int) -> float:
+        """See :meth:`Family.start`."""
+        return float(-np.log(width * np.sqrt(n_columns) * _UNIFORM_DEVIATION))
+
+    def gram(self, A: FloatArray, scales: FloatArray, B: FloatArray | None = None) -> FloatArray:
+        """See :meth:`Family.gram`."""
+        factors = np.exp(scales) * 0.5**0.5
+        left = A * factors
+        distances = cdist(left, left if B is None else B * factors, "sqeuclidean")
+        K: FloatArray = np.negative(distances, out=distances)
+        return np.exp(K, out=K)
+
+    def steepness(self, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.steepness`."""
+        return np.exp(scales)
+
+    def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.gradient`."""
+        return _square_sums(W, A, scales)
+
+
+class MaternFamily:
+    """The Matérn kernels ``(1 + r) exp(-r)`` of functions with one derivative.
+
+    The distance is ``r² = 3 * sum(exp(2 * scale) * (x - y)**2)``.
+    """
+
+    name = "matern"
+    widths = (0.15, 0.4, 1.0, 3.0)
+
+    def start(self, width: float, n_columns: int) -> float:
+        """See :meth:`Family.start`."""
+        return float(-np.log(width * np.sqrt(n_columns) * _UNIFORM_DEVIATION))
+
+    def gram(self, A: FloatArray, scales: FloatArray, B: FloatArray | None = None) -> FloatArray:
+        """See :meth:`Family.gram`."""
+        distances = self._distances(A, scales, B)
+        K: FloatArray = np.exp(-distances)
+        K *= 1.0 + distances
+        return K
+
+    def steepness(self, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.steepness`."""
+        return np.exp(scales)
+
+    def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.gradient`."""
+        # The derivative by r² / 2 is -exp(-r), which is -K / (1 + r).
+        return 3.0 * _square_sums(W / (1.0 + self._distances(A, scales, None)), A, scales)
+
+    def _distances(self, A: FloatArray, scales: FloatArray, B: FloatArray | None) -> FloatArray:
+        factors = 3.0**0.5 * np.exp(scales)
+        left = A * factors
+        return np.asarray(cdist(left, left if B is None else B * factors))
+
+
+class TessellatedFamily:
+    """Tessellated kernels of degree 0 with pointwise balance and one margin for each column.
+
+    The kernel is the product of ``sqrt((1 + margin - max(x, y)) / (1 + margin - min(x, y)))``, and
+    the parameter is minus the logarithm of the margin, so that a larger parameter is a narrower
+    kernel in every family.
+    """
+
+    name = "tessellated"
+    widths = (0.05, 0.2, 1.0, 4.0)
+
+    def start(self, width: float, n_columns: int) -> float:
+        """See :meth:`Family.start`; a margin is not divided among the columns."""
+        del n_columns
+        return float(-np.log(width))
+
+    def gram(self, A: FloatArray, scales: FloatArray, B: FloatArray | None = None) -> FloatArray:
+        """See :meth:`Family.gram`."""
+        right = None if B is None else _warped(B, scales)
+        return laplace_gram(_warped(A, scales), right, n_jobs=1)
+
+    def steepness(self, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.steepness`."""
+        return 0.5 / (0.5 + np.exp(-scales))
+
+    def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.gradient`."""
+        margins = np.exp(-scales)
+        # |u - v| of the warped coordinates falls with the margin as fast as these differences.
+        return -margins * absolute_pair_sums(W, 0.5 / _room(A, scales), n_jobs=1)
+
+
+FAMILIES: dict[str, Any] = {
+    family.name: family
+    for family in (LaplaceFamily(), GaussianFamily(), MaternFamily(), TessellatedFamily())
+}
+
+
+def _square_sums(W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
+    """Return ``-sum(W * exp(2 * scale) * (x - y)**2)`` over all pairs of rows for each column."""
+    Z = A * np.exp(scales)
+    half: FloatArray = np.einsum("ij,ij->j", Z, W @ Z) - W.sum(axis=1) @ (Z * Z)
+    return 2.0 * half
+
+
+def _room(A: FloatArray, scales: FloatArray) -> FloatArray:
+    return np.maximum(1.0 + np.exp(-scales) - A, _SMALLEST_MARGIN)
+
+
+def _warped(A: FloatArray, scales: FloatArray) -> FloatArray:
+    return -0.5 * np.log(_room(A, scales))

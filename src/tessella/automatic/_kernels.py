@@ -1,0 +1,78 @@
+"""Kernels of the machines of an automatic model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.automatic._families import FAMILIES
+from tessella.kernels import LearnedKernel
+
+FloatArray = NDArray[np.float64]
+
+
+class MachineKernel(Protocol):
+    """A kernel on the coordinates of a space."""
+
+    @property
+    def family(self) -> str:
+        """Name of the family of the kernel."""
+        ...
+
+    @property
+    def learned(self) -> bool:
+        """Whether the kernel is one whose parameter was learned with a certificate."""
+        ...
+
+    def matrix(self, A: FloatArray, B: FloatArray | None = None) -> FloatArray:
+        """Return the kernel matrix between the rows of A and those of B, by default those of A."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledKernel:
+    """A kernel of a family with a scale for each column.
+
+    Attributes
+    ----------
+    family : str
+        Name of the family.
+    scales : ndarray of shape (n_columns,)
+        Logarithm of the scale of each column.
+    """
+
+    family: str
+    scales: FloatArray
+    learned = False
+
+    def matrix(self, A: FloatArray, B: FloatArray | None = None) -> FloatArray:
+        """See :meth:`MachineKernel.matrix`."""
+        K: FloatArray = FAMILIES[self.family].gram(A, self.scales, B)
+        return K
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedKernel:
+    """A kernel whose positive matrix was learned, with a certificate, on some of the rows.
+
+    Attributes
+    ----------
+    kernel : LearnedKernel
+        The kernel.
+    """
+
+    kernel: LearnedKernel
+    learned = True
+
+    @property
+    def family(self) -> str:
+        """Name of the family of the kernel."""
+        return str(self.kernel.kernels.family)
+
+    def matrix(self, A: FloatArray, B: FloatArray | None = None) -> FloatArray:
+        """See :meth:`MachineKernel.matrix`."""
+        K = np.asarray(self.kernel(A, A if B is None else B), dtype=np.float64)
+        return 0.5 * (K + K.T) if B is None else K

@@ -1,0 +1,134 @@
+"""Losses of the machines of an automatic model, each with its exact leave-one-out predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from tessella.leave_one_out import svm_leave_one_out
+from tessella.svm import DualProblem, relative_gap, solve_dual
+
+FloatArray = NDArray[np.float64]
+
+_SVM_TOL = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A machine on given rows.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (m, k)
+        Dual coefficients, one column for each output.
+    intercept : ndarray of shape (k,)
+        Intercept of each output.
+    gap : float
+        Certified relative gap of the primal and the dual value, of the worst output.
+    """
+
+    coef: FloatArray
+    intercept: FloatArray
+    gap: float
+
+
+class MachineLoss(Protocol):
+    """A loss, with the machine that minimises it for a given kernel matrix."""
+
+    name: str
+
+    def solve(self, K: FloatArray, Y: FloatArray, C: float, weight: FloatArray) -> Solution:
+        """Return the machine with a kernel matrix."""
+        ...
+
+
+@dataclass(frozen=True)
+class SquaredError:
+    """The squared loss, whose machines are one linear system for all outputs."""
+
+    name = "squared"
+
+    def solve(self, K: FloatArray, Y: FloatArray, C: float, weight: FloatArray) -> Solution:
+        """See :meth:`MachineLoss.solve`."""
+        ridge = 1.0 / (C * weight)
+        regularised = K.copy()
+        regularised[np.diag_indices_from(regularised)] += ridge
+        # The matrix is symmetric, so its transpose is the column-major matrix to be overwritten.
+        factor, failed = lapack.dpotrf(regularised.T, lower=1, overwrite_a=1)
+        if failed:
+            raise ArithmeticError("The kernel matrix is not positive definite.")
+        solved, _ = lapack.dpotrs(factor, np.column_stack([np.ones(len(K)), Y]), lower=1)
+        intercept = solved[:, 0] @ Y / solved[:, 0].sum()
+        coef = solved[:, 1:] - np.outer(solved[:, 0], intercept)
+        coef -= coef.mean(axis=0)  # exactly feasible in spite of rounding
+        return Solution(coef, intercept, _squared_gap(K, Y, coef, intercept, ridge))
+
+
+def _squared_gap(
+    K: FloatArray, Y: FloatArray, coef: FloatArray, intercept: FloatArray, ridge: FloatArray
+) -> float:
+    scores = K @ coef
+    norms = np.einsum("ij,ij->j", coef, scores)
+    residuals = Y - scores - intercept
+    upper = 0.5 * (norms + (residuals**2 / ridge[:, None]).sum(axis=0))
+    conjugate = 0.5 * (ridge[:, None] * coef**2).sum(axis=0)
+    lower = np.einsum("ij,ij->j", Y, coef) - conjugate - 0.5 * norms
+    return max(relative_gap(*pair) for pair in zip(upper.tolist(), lower.tolist(), strict=True))
+
+
+class _SupportVectors:
+    """What the hinge loss and the tube loss have in common: a machine for each output."""
+
+    def dual(self, y: FloatArray, C: float, weight: FloatArray) -> DualProblem:
+        """Return the dual problem of one output."""
+        raise NotImplementedError
+
+    def solve(self, K: FloatArray, Y: FloatArray, C: float, weight: FloatArray) -> Solution:
+        """See :meth:`MachineLoss.solve`."""
+        found = [solve_dual(K, self.dual(y, C, weight), tol=_SVM_TOL, n_jobs=1) for y in Y.T]
+        coef = np.column_stack([own.w for own in found])
+        return Solution(coef, np.array([own.intercept for own in found]), max(o.gap for o in found))
+
+    def held_out_scores(
+        self, K: FloatArray, Y: FloatArray, C: float, weight: FloatArray
+    ) -> FloatArray:
+        """Return the score of every row in the machines without this row."""
+        columns = []
+        for y in Y.T:
+            dual = self.dual(y, C, weight)
+            solution = solve_dual(K, dual, tol=_SVM_TOL, n_jobs=1)
+            columns.append(svm_leave_one_out(K, dual, solution, n_jobs=1).scores)
+        return np.column_stack(columns)
+
+
+@dataclass(frozen=True)
+class Hinge(_SupportVectors):
+    """The hinge loss, for outputs that are -1 or +1."""
+
+    name = "hinge"
+
+    def dual(self, y: FloatArray, C: float, weight: FloatArray) -> DualProblem:
+        """See :meth:`_SupportVectors.dual`."""
+        return DualProblem.classification(y, C * weight)
+
+
+@dataclass(frozen=True)
+class Tube(_SupportVectors):
+    """The ε-insensitive loss, which outliers of the target hardly move.
+
+    Attributes
+    ----------
+    epsilon : float
+        Half-width of the tube, in deviations of the target.
+    """
+
+    epsilon: float
+    name = "tube"
+
+    def dual(self, y: FloatArray, C: float, weight: FloatArray) -> DualProblem:
+        """See :meth:`_SupportVectors.dual`."""
+        return DualProblem.regression(y, C * weight, self.epsilon)

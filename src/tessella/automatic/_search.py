@@ -1,0 +1,421 @@
+"""The search of an automatic model: screen all kinds of kernels, compare the best, refine them.
+
+Every kernel is judged by the exact leave-one-out error of a squared-loss machine. Scalings,
+families, widths and C are compared on a grid. The scales of the columns of the best of them are
+then found by descent of the leave-one-out error. A descent could fit the noise of so many scales,
+so it is cross-fitted: the scales of a fold are found from the errors of the rows of the other
+folds, and the errors of its own rows decide when to stop. The held-out predictions that an entry
+of the search reports are therefore not those that its scales were fitted to. Support vector
+machines with the best kernel are candidates like the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from tessella.automatic._clock import Clock, OutOfTimeError
+from tessella.automatic._families import FAMILIES
+from tessella.automatic._kernels import MachineKernel, ScaledKernel
+from tessella.automatic._losses import Hinge, MachineLoss, SquaredError, Tube
+from tessella.automatic._settings import SearchSettings
+from tessella.automatic._spaces import Space
+from tessella.automatic._targets import MarginTarget, PlainTarget, Target
+from tessella.backend import effective_threads, in_threads
+from tessella.leave_one_out import NotPositiveDefiniteError, RidgePath, leave_one_out_gradient
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+GRID, DESCENT = "grid", "descent"
+
+_CS = np.geomspace(0.1, 1e6, 15)
+_LARGEST_CHANGE = 6.0  # of the logarithm of a scale in a descent
+_C_RANGE = (-3.0, 14.0)  # of the logarithm of C in a descent
+# Pull of the logarithms of the scales towards a common one, relative to the logarithm of the error.
+_PULL = 0.03
+# Final fits for which a search with a time limit leaves time.
+_RESERVED_FITS = 3
+# Half-width of the tube in deviations of the held-out residuals.
+_TUBE = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """A kernel machine that a search has found.
+
+    Attributes
+    ----------
+    space : Space
+        Encoding and scaling of the features.
+    kernel : MachineKernel
+        Kernel on the coordinates of the space.
+    C : float
+        Weight of the loss.
+    loss : MachineLoss
+        Loss that the machine minimises.
+    target : Target
+        What the machine is fitted to.
+    factor : float
+        Factor with which scores become predictions.
+    """
+
+    space: Space
+    kernel: MachineKernel
+    C: float
+    loss: MachineLoss = field(default_factory=SquaredError)
+    target: Target = field(default_factory=PlainTarget)
+    factor: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One or more machines with one set of held-out predictions.
+
+    Attributes
+    ----------
+    machines : tuple of Machine
+        Machines whose predictions are averaged, one for each fold of a descent.
+    held_out : ndarray of shape (m, k)
+        Predictions of the outputs of the search rows by machines that have not seen them.
+    error : float
+        Weighted mean of the squared held-out errors, summed over the outputs.
+    stage : str
+        Stage of the search that found the machines.
+    """
+
+    machines: tuple[Machine, ...]
+    held_out: FloatArray
+    error: float
+    stage: str
+
+    @property
+    def space(self) -> Space:
+        """The space of the machines."""
+        return self.machines[0].space
+
+    @property
+    def kernel(self) -> MachineKernel:
+        """The kernel of the first machine."""
+        return self.machines[0].kernel
+
+
+@dataclass
+class Search:
+    """A search for kernel machines on some rows.
+
+    Parameters
+    ----------
+    spaces : sequence of Space
+        Encodings and scalings to choose from.
+    families : sequence of str
+        Families to choose from.
+    rows : ndarray of int
+        Search rows, in random order.
+    Y : ndarray of shape (m, k)
+        Outputs of all rows: the standardised target, or indicators of the classes.
+    targets : sequence of Target
+        What a squared-loss machine may be fitted to.
+    weight : ndarray of shape (m,)
+        Weights of all rows.
+    settings : SearchSettings
+        Sizes of the stages.
+    clock : Clock
+        Time that is left.
+    tell : callable
+        Called with the text and the finished fraction of the search after every step.
+    n_jobs : int or None
+        Number of threads.
+    """
+
+    spaces: Sequence[Space]
+    families: Sequence[str]
+    rows: IntArray
+    Y: FloatArray
+    targets: Sequence[Target]
+    weight: FloatArray
+    settings: SearchSettings
+    clock: Clock
+    tell: Callable[[str, float], None]
+    n_jobs: int | None = None
+    entries: list[Entry] = field(default_factory=list)
+    complete: bool = False
+
+    def run(self) -> list[Entry]:
+        """Search until all stages are finished or the time is over, and return the entries.
+
+        A KeyboardInterrupt ends the search like the time limit, once there is an entry.
+        """
+        try:
+            self._compare(self._screen())
+            self._refine()
+            self._try_other_losses()
+            self.complete = True
+        except OutOfTimeError:
+            self.tell("the time limit ends the search", 1.0)
+        except KeyboardInterrupt:
+            if not self.entries:
+                raise
+            self.tell("interrupted; the best machines found so far are used", 1.0)
+        return self.entries
+
+    @property
+    def best(self) -> Entry:
+        """The entry with the smallest held-out error."""
+        return min(self.entries, key=lambda entry: entry.error)
+
+    # ---------------------------------------------------------------------------- the stages
+
+    def _screen(self) -> list[Machine]:
+        """Find the best width of every space and family on few rows, the best of them first."""
+        rows = self.rows[: self.settings.screen_rows]
+        pairs = [(space, family) for space in self.spaces for family in self.families]
+        found = []
+        for batch in _batches(pairs, self.n_jobs):
+            found += in_threads(partial(self._best_width, rows), batch, self.n_jobs)
+            if self.clock.over:
+                break
+        found.sort(key=lambda point: point[0])
+        self.tell(f"{len(found)} kinds of kernels compared on {len(rows)} rows", 0.1)
+        return [machine for _, machine in found]
+
+    def _best_width(self, rows: IntArray, pair: tuple[Space, str]) -> tuple[float, Machine]:
+        space, family = pair
+        tried = [self._grid_point(space, family, w, rows) for w in FAMILIES[family].widths]
+        return min(tried, key=lambda point: point[0])
+
+    def _grid_point(
+        self, space: Space, family: str, width: float, rows: IntArray
+    ) -> tuple[float, Machine]:
+        kernel = ScaledKernel(family, space.starting_scales(FAMILIES[family], width))
+        best = self._path(space, kernel, rows).best(self.Y[rows], _CS)
+        return best.loo_error, Machine(space, kernel, best.C)
+
+    def _path(self, space: Space, kernel: MachineKernel, rows: IntArray) -> RidgePath:
+        K = kernel.matrix(space.coordinates[rows])
+        # Equal rows were merged, and they are left out together.
+        return RidgePath(K, self.weight[rows], left_out=np.ones(len(rows)), overwrite=True)
+
+    def _compare(self, starts: list[Machine]) -> None:
+        """Evaluate the best of the screened machines on all search rows."""
+        # The first one in any case: a model of one machine is better than none.
+        begin = self.clock.elapsed
+        self.entries.append(self._evaluated(starts[0]))
+        self.clock.reserve(self._final_seconds(self.clock.elapsed - begin))
+        for batch in _batches(starts[1 : self.settings.compared], self.n_jobs):
+            self.clock.check()
+            self.entries += in_threads(self._evaluated, batch, self.n_jobs)
+        self.tell(f"held-out error {self.best.error:.4g} of the best kind of kernel", 0.25)
+
+    def _final_seconds(self, seconds: float) -> float:
+        """Estimate the time of the first final fits from that of one evaluation.
+
+        Both are cubic in the rows; a final fit of as many rows takes less than a tenth of it.
+        """
+        largest = min(len(self.Y), self.settings.largest_leaf)
+        one = 0.1 * seconds * (largest / len(self.rows)) ** 3 * np.ceil(len(self.Y) / largest)
+        return float(_RESERVED_FITS * one)
+
+    def _evaluated(self, machine: Machine) -> Entry:
+        """Evaluate a machine with its best C and its best target on the search rows."""
+        path = self._path(machine.space, machine.kernel, self.rows)
+        found = []
+        for target in self.targets:
+            Y = target.forward(self.Y[self.rows])
+            best = path.best(Y, _CS)
+            own = replace(machine, C=best.C, target=target)
+            scores = Y - path.fit(Y, best.C).loo_residuals
+            found.append(self._entry((own,), scores, GRID))
+        return min(found, key=lambda entry: entry.error)
+
+    def _entry(self, machines: tuple[Machine, ...], scores: FloatArray, stage: str) -> Entry:
+        """Return an entry from the held-out scores of the machines."""
+        Y, weight, target = self.Y[self.rows], self.weight[self.rows], machines[0].target
+        factor = target.factor(scores, Y, weight)
+        held_out = target.backward(scores, factor)
+        error = float(weight @ ((Y - held_out) ** 2).sum(axis=1) / weight.sum())
+        machines = tuple(replace(machine, factor=factor) for machine in machines)
+        return Entry(machines, held_out, error, stage)
+
+    def _refine(self) -> None:
+        """Refine the scales of the best entries by cross-fitted descent."""
+        best = sorted(self.entries, key=lambda entry: entry.error)[: self.settings.refined]
+        for done, entry in enumerate(best, start=1):
+            self.clock.check()
+            refined = self._descended(entry)
+            if refined is not None:
+                self.entries.append(refined)
+            error = entry.error if refined is None else refined.error
+            self.tell(
+                f"{entry.kernel.family} kernels on {entry.space.name} features: held-out error "
+                f"{entry.error:.4g}, with a scale for each column {error:.4g}",
+                0.25 + 0.65 * done / len(best),
+            )
+
+    # ------------------------------------------------------------------------------- descent
+
+    def _descended(self, entry: Entry) -> Entry | None:
+        """Return an entry with a machine for each fold, or None if descent does not help."""
+        (machine,) = entry.machines
+        fold = self._folds()
+        parts = [fold != k for k in range(fold.max() + 1)]
+        descents = in_threads(partial(self._descent, machine), parts, self.n_jobs)
+        steps = max(map(len, descents))
+        entries = [self._after(descents, fold, step) for step in range(1, steps)]
+        best = min(entries, key=lambda own: own.error, default=entry)
+        return best if best.error < entry.error else None
+
+    def _folds(self) -> IntArray:
+        count = min(self.settings.folds, len(self.rows))
+        return np.random.default_rng(1).permutation(len(self.rows)) % count
+
+    def _after(
+        self, descents: list[list[tuple[Machine, FloatArray]]], fold: IntArray, step: int
+    ) -> Entry:
+        """Return the entry of the machines of all folds after a number of steps."""
+        now = [path[min(step, len(path) - 1)] for path in descents]
+        scores = np.empty_like(now[0][1])
+        for k, (_, own) in enumerate(now):
+            scores[fold == k] = own[fold == k]
+        return self._entry(tuple(machine for machine, _ in now), scores, DESCENT)
+
+    def _descent(
+        self, machine: Machine, counted: NDArray[np.bool_]
+    ) -> list[tuple[Machine, FloatArray]]:
+        """Return the machine and the leave-one-out scores of all rows after every step.
+
+        When the time is over, the steps so far are returned.
+        """
+        objective = DescentObjective(self, machine, counted)
+        start = np.append(np.zeros(objective.n_groups), np.log(machine.C))
+        path = [objective.seen(start)]
+        steps = self.settings.descent_steps
+        with suppress(OutOfTimeError):
+            minimize(
+                objective,
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(-_LARGEST_CHANGE, _LARGEST_CHANGE)] * objective.n_groups + [_C_RANGE],
+                callback=lambda x: path.append(objective.seen(x)),
+                options={"maxiter": steps, "maxfun": 2 * steps},
+            )
+        return path
+
+    # ---------------------------------------------------------------------------- other losses
+
+    def _try_other_losses(self) -> None:
+        """Evaluate support vector machines with the kernels of the best entry.
+
+        In regression they can only be better where the noise has long tails.
+        """
+        best, settings = self.best, self.settings
+        classes = self.Y.shape[1]
+        if classes > 1 and classes > settings.most_svm_classes:
+            return
+        if classes == 1 and self._kurtosis(best) < settings.svm_kurtosis:
+            return
+        loss, target = self._margin_loss(best)
+        for strength in self.settings.svm_strengths:
+            self.clock.check()
+            machines = [replace(own, C=strength, loss=loss, target=target) for own in best.machines]
+            found = in_threads(self._svm_scores, machines, self.n_jobs)
+            scores = found[0]
+            if len(machines) > 1:
+                fold = self._folds()
+                for k, own in enumerate(found):
+                    scores[fold == k] = own[fold == k]
+            self.entries.append(self._entry(tuple(machines), scores, best.stage))
+            self.tell(
+                f"{loss.name} loss with C={strength:g}: held-out error "
+                f"{self.entries[-1].error:.4g}",
+                0.95,
+            )
+
+    def _kurtosis(self, entry: Entry) -> float:
+        """Return the kurtosis of the held-out residuals; that of normal noise is three."""
+        residual = (self.Y[self.rows] - entry.held_out)[:, 0]
+        share = self.weight[self.rows] / self.weight[self.rows].sum()
+        variance = float(share @ residual**2)
+        return float(share @ residual**4) / variance**2 if variance > 0 else 0.0
+
+    def _margin_loss(self, best: Entry) -> tuple[Any, Target]:
+        if self.Y.shape[1] > 1:
+            return Hinge(), MarginTarget()
+        target = best.machines[0].target
+        residual = self.Y[self.rows] - best.held_out
+        weight = self.weight[self.rows]
+        deviation = np.sqrt(weight @ residual[:, 0] ** 2 / weight.sum())
+        return Tube(float(_TUBE * deviation)), target
+
+    def _svm_scores(self, machine: Machine) -> FloatArray:
+        K = machine.kernel.matrix(machine.space.coordinates[self.rows])
+        Y, loss = machine.target.forward(self.Y[self.rows]), machine.loss
+        assert isinstance(loss, Hinge | Tube)
+        return loss.held_out_scores(K, Y, machine.C, self.weight[self.rows])
+
+
+class DescentObjective:
+    """Logarithm of the leave-one-out error of counted rows, by the scales of groups and by C.
+
+    The last parameter is the logarithm of C; the others are added to the logarithms of the scales
+    of the columns of each group.
+    """
+
+    def __init__(self, search: Search, machine: Machine, counted: NDArray[np.bool_]) -> None:
+        kernel = machine.kernel
+        assert isinstance(kernel, ScaledKernel)
+        rows, space = search.rows, machine.space
+        self._machine, self._clock, self._kernel = machine, search.clock, kernel
+        self._A, self._group = space.coordinates[rows], space.group
+        self._Y, self._weight = machine.target.forward(search.Y[rows]), search.weight[rows]
+        self._counted = self._weight * counted
+        self._last: tuple[bytes, FloatArray] | None = None
+        self.n_groups = space.n_groups
+
+    def scales_at(self, x: FloatArray) -> FloatArray:
+        """Return the logarithms of the scales of the columns."""
+        return self._kernel.scales + x[:-1][self._group]
+
+    def seen(self, x: FloatArray) -> tuple[Machine, FloatArray]:
+        """Return the machine and its leave-one-out scores at a vector of parameters."""
+        if self._last is None or self._last[0] != x.tobytes():
+            self(x)
+        assert self._last is not None
+        kernel = replace(self._kernel, scales=self.scales_at(x))
+        machine = replace(self._machine, kernel=kernel, C=float(np.exp(x[-1])))
+        return machine, self._Y - self._last[1]
+
+    def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Return the objective and its gradient."""
+        self._clock.check()
+        family, scales = FAMILIES[self._kernel.family], self.scales_at(x)
+        K = family.gram(self._A, scales)
+        try:
+            found = leave_one_out_gradient(
+                K, self._Y, float(np.exp(-x[-1])), self._weight, self._counted
+            )
+        except NotPositiveDefiniteError:
+            return np.inf, np.zeros_like(x)
+        self._last = (x.tobytes(), found.residuals)
+        by_column = family.gradient(found.kernel_gradient * K, self._A, scales)
+        gradient = np.empty_like(x)
+        gradient[:-1] = np.bincount(self._group, by_column, minlength=self.n_groups)
+        gradient[-1] = -found.diagonal_gradient
+        gradient /= found.error
+        spread = x[:-1] - x[:-1].mean()
+        gradient[:-1] += 2.0 * _PULL / self.n_groups * spread
+        return np.log(found.error) + _PULL * float(np.mean(spread**2)), gradient
+
+
+def _batches(items: list[Any], n_jobs: int | None) -> list[list[Any]]:
+    """Return the items in batches of as many as run at a time."""
+    size = effective_threads(n_jobs)
+    return [items[k : k + size] for k in range(0, len(items), size)]

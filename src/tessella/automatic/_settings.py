@@ -1,0 +1,79 @@
+"""Numbers that decide how long an automatic search takes, for each effort."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """Sizes of the stages of a search.
+
+    Attributes
+    ----------
+    screen_rows : int
+        Rows on which all families, widths and scalings are compared first. The order of their
+        errors on this many rows is nearly that on all rows, at a fraction of the cost.
+    search_rows : int
+        Rows on which the best of them are compared again and refined. More rows only enter the
+        final fits.
+    compared : int
+        Number of pairs of a space and a family that are evaluated on the search rows.
+    refined : int
+        Number of those whose scales are then refined by descent.
+    folds : int
+        Folds that decide when the descent stops. Each has a descent of its own.
+    descent_steps : int
+        Largest number of steps of a descent. Most of the gain comes from the first few.
+    average_steps : int
+        Number of steps of the greedy average. The weights are multiples of its inverse.
+    svm_strengths : tuple of float
+        Values of C with which support vector machines are tried.
+    most_svm_classes : int
+        Largest number of classes for which support vector machines are tried. They need a machine
+        for each class, while squared-loss machines are one linear system for all classes, and
+        seldom improve the average.
+    svm_kurtosis : float
+        Kurtosis of the held-out residuals from which support vector machines are tried in
+        regression.
+    largest_leaf : int
+        Largest number of rows of an exact machine. More rows are divided into leaves.
+    member_rows : int
+        Largest sum of the training rows of all members, which bounds the time of the final fits of
+        large tables. At least `least_members` machines are fitted on any table.
+    least_members : int
+        Number of machines that are fitted on any table, if the average has as many.
+    """
+
+    screen_rows: int = 400
+    search_rows: int = 1200
+    compared: int = 8
+    refined: int = 4
+    folds: int = 3
+    descent_steps: int = 10
+    average_steps: int = 20
+    svm_strengths: tuple[float, ...] = (1.0, 30.0)
+    most_svm_classes: int = 0
+    svm_kurtosis: float = 8.0
+    largest_leaf: int = 4000
+    member_rows: int = 60_000
+    least_members: int = 3
+
+
+EFFORTS = {
+    "low": SearchSettings(300, 700, 3, 1, 2, 8, svm_strengths=(), largest_leaf=2000),
+    "medium": SearchSettings(),
+    "high": SearchSettings(
+        800,
+        2000,
+        10,
+        8,
+        4,
+        16,
+        svm_strengths=(0.3, 3.0, 30.0, 300.0),
+        most_svm_classes=10,
+        svm_kurtosis=0.0,
+        largest_leaf=8000,
+        member_rows=240_000,
+    ),
+}

@@ -1,0 +1,78 @@
+"""From a table as it comes to a matrix of numbers and codes of categories.
+
+All decisions that depend on rows are made from this matrix. Two tables with the same content, one
+with a frame of text and one with an array of objects, give the same matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.tabular._columns import CATEGORY, Column, as_categories, as_numbers, kind_of
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TableReader:
+    """The columns of a training table: their kinds, and the categories of those with text.
+
+    Attributes
+    ----------
+    kinds : tuple of str
+        Kind of each column: "number", "date" or "category".
+    vocabularies : tuple
+        For each column the sorted categories of the training table, or None for a column of
+        numbers or dates.
+    """
+
+    kinds: tuple[str, ...]
+    vocabularies: tuple[NDArray[Any] | None, ...]
+
+    @classmethod
+    def fit(cls, columns: list[Column]) -> TableReader:
+        """Determine the kinds and the categories of the columns of a table."""
+        kinds = tuple(map(kind_of, columns))
+        words = [
+            _vocabulary(column) if kind == CATEGORY else None
+            for column, kind in zip(columns, kinds, strict=True)
+        ]
+        return cls(kinds, tuple(words))
+
+    @property
+    def categorical(self) -> NDArray[np.bool_]:
+        """Whether each column contains categories."""
+        return np.array([kind == CATEGORY for kind in self.kinds])
+
+    def read(self, columns: list[Column]) -> FloatArray:
+        """Return a table as a matrix, with NaN for every missing value.
+
+        Categories are numbered in the order of their vocabulary; a category that the training
+        table does not contain is -1.
+        """
+        parts = zip(columns, self.kinds, self.vocabularies, strict=True)
+        return np.column_stack(
+            [
+                as_numbers(column, kind) if words is None else _codes(column, words)
+                for column, kind, words in parts
+            ]
+        )
+
+
+def _vocabulary(column: Column) -> NDArray[Any]:
+    names = {name for name in as_categories(column) if isinstance(name, str)}
+    return np.array(sorted(names), dtype=object)
+
+
+def _codes(column: Column, words: NDArray[Any]) -> FloatArray:
+    place = {word: float(k) for k, word in enumerate(words)}
+    return np.array(
+        [
+            place.get(name, -1.0) if isinstance(name, str) else np.nan
+            for name in as_categories(column)
+        ]
+    )

@@ -1,0 +1,89 @@
+"""An estimate of the noise in a target before the fit, for the width of the tube."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.kernels import LaplaceKernels, UnitBox
+
+FloatArray = NDArray[np.float64]
+
+_MOST_ROWS = 1000  # the eigenvalues of so many rows take some tenths of a second
+_WIDTH = 1.0  # of the Laplace kernel, in standard deviations of a feature
+_RIDGES = np.geomspace(1e-8, 1e2, 31)
+
+#: Half-width of the tube with the least variance for Gaussian noise, in units of its deviation.
+TUBE_PER_NOISE = 0.612
+
+
+def noise_level(X: FloatArray, y: FloatArray, weight: FloatArray, n_jobs: int | None) -> float:
+    """Estimate the standard deviation of the noise in y, by kernel ridge regression.
+
+    A Laplace kernel K on the quantiles of the features serves, which follows smooth and rough
+    functions alike. Of the ridges λ, the one with the smallest leave-one-out error is taken. With
+    S the matrix that maps y to the fitted values, the estimate of the variance is the sum of the
+    squared residuals divided by the trace of I - S. If the target has no noise, the best λ is the
+    smallest one and the residuals vanish with it, although the leave-one-out error does not.
+
+    Parameters
+    ----------
+    X : ndarray of shape (m, n)
+        Distinct rows. If there are more than 1,000, rows are chosen that are evenly spaced by
+        weight in the order of y.
+    y : ndarray of shape (m,)
+        Target.
+    weight : ndarray of shape (m,)
+        Weight of each row; a weight of k is equivalent to k copies.
+    n_jobs : int or None
+        Number of threads.
+
+    Returns
+    -------
+    float
+        Estimate of the standard deviation, in units of y.
+    """
+    box = UnitBox.fit(X, weight, scaling="quantile")
+    if not len(box.kept):
+        return 0.0  # an error follows, because no kernel can tell the rows apart
+    rows, weight = _chosen_rows(X, y, weight)
+    K = LaplaceKernels(_WIDTH).bind(box.apply(X[rows]), n_jobs=n_jobs).gram(np.ones(1))
+    return float(np.sqrt(_ridge_variance(K, y[rows], weight)))
+
+
+def _chosen_rows(
+    X: FloatArray, y: FloatArray, weight: FloatArray
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return at most 1,000 rows and how often each one counts, with a mean of one."""
+    if len(y) <= _MOST_ROWS:
+        return np.arange(len(y)), weight / weight.mean()
+    order = np.lexsort((*X.T, y))
+    total = np.cumsum(weight[order])
+    places = (np.arange(_MOST_ROWS) + 0.5) * (total[-1] / _MOST_ROWS)
+    found, count = np.unique(np.searchsorted(total, places), return_counts=True)
+    return order[found], count / count.mean()
+
+
+def _ridge_variance(K: FloatArray, y: FloatArray, weight: FloatArray) -> float:
+    """Return the variance of the noise by the ridge with the least leave-one-out error.
+
+    With Λ = λ diag(1/weight), G = (K + Λ)⁻¹ and H = G - G11ᵀG/(1ᵀG1), the coefficients are a = Hy,
+    the residuals are Λa, the residual of a row in the fit without it is a_i / H_ii, and I - S is
+    ΛH. One eigendecomposition of the weighted kernel matrix serves all ridges.
+    """
+    root = np.sqrt(weight)
+    values, U = np.linalg.eigh(root[:, None] * K * root)
+    values, squares = np.maximum(values, 0.0), U**2
+    target, one = U.T @ (root * y), U.T @ root
+    best, variance = np.inf, 0.0
+    for ridge in _RIDGES:
+        g = 1.0 / (values + ridge)
+        total = one @ (g * one)
+        ones = U @ (g * one)
+        # Both in the coordinates root * (.), in which a is root * (U g Uᵀ root (y - b)).
+        a = U @ (g * target) - ones * ((one * g) @ target / total)
+        H = squares @ g - ones**2 / total
+        error = float(np.mean((a / H) ** 2))
+        if error < best:
+            best, variance = error, ridge * float(a @ a) / float(H.sum())
+    return variance

@@ -1,0 +1,31 @@
+"""Leave-one-out predictions of kernel machines with a given kernel matrix.
+
+With the squared loss they are exact, for every value of C from one factorisation. With the hinge
+loss and the ε-insensitive loss they follow from the factors of the optimum where that stays on
+its face, and from a second solution elsewhere.
+"""
+
+from tessella.leave_one_out._gradient import (
+    LeaveOneOutGradient,
+    NotPositiveDefiniteError,
+    leave_one_out_gradient,
+)
+from tessella.leave_one_out._ridge import (
+    BestC,
+    RidgePath,
+    RidgeSolution,
+    ridge_leave_one_out,
+)
+from tessella.leave_one_out._svm import SvmLeaveOneOut, svm_leave_one_out
+
+__all__ = [
+    "BestC",
+    "LeaveOneOutGradient",
+    "NotPositiveDefiniteError",
+    "RidgePath",
+    "RidgeSolution",
+    "SvmLeaveOneOut",
+    "leave_one_out_gradient",
+    "ridge_leave_one_out",
+    "svm_leave_one_out",
+]
