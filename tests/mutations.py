@@ -100,6 +100,9 @@ CONES = "cones/test_cones.py"
 SADDLE_POINT = "problems/test_saddle_point.py"
 JOINT = "solvers/test_joint.py"
 WORKING_SET = "solvers/test_working_set.py"
+SQUARED = "solvers/test_squared_loss.py"
+LOSS = "svm/test_loss.py"
+LEAVE_ONE_OUT = "estimators/test_leave_one_out.py"
 SUMS = "solvers/test_sums.py"
 WEIGHTS = "multiple_kernels/test_solvers.py"
 RULES = "multiple_kernels/test_rules.py"
@@ -191,10 +194,10 @@ MUTATIONS = (
         (FAMILIES,),
     ),
     Mutation(
-        "_cross_fitted (own target)",
+        "_shrunk_means (rare categories)",
         "automatic/_encodings.py",
-        "inside, others = fold == own, fold != own",
-        "inside, others = fold == own, fold >= 0",
+        "    shrunk[counts < _LEAST_MEAN_ROWS] = average\n",
+        "",
         (ENCODINGS,),
     ),
     Mutation(
@@ -558,10 +561,10 @@ MUTATIONS = (
         (CONFORMANCE,),
     ),
     Mutation(
-        "DenseSensitivities.gram",
+        "DenseSensitivities.matrix",
         "kernels/_sensitivity.py",
-        "weight = np.where(upper[0] == upper[1], 1.0, np.sqrt(2.0))",
-        "weight = np.where(upper[0] == upper[1], 1.0, 2.0)",
+        "packed *= np.where(row == column, 1.0, np.sqrt(2.0))",
+        "packed *= np.where(row == column, 1.0, 2.0)",
         (CONFORMANCE,),
     ),
     Mutation(
@@ -825,8 +828,8 @@ MUTATIONS = (
     Mutation(
         "_NewtonSystem.corrector (correction of the halves)",
         "svm/_interior_point.py",
-        "mu - state.alpha * state.zl - affine.alpha * affine.zl,",
-        "mu - state.alpha * state.zl,",
+        "aim - self._below * state.zl - affine.alpha * affine.zl,",
+        "aim - self._below * state.zl,",
         (JOINT, INTERIOR),
     ),
     Mutation(
@@ -942,6 +945,78 @@ MUTATIONS = (
         "result[other] = self.sign[other] * (dw[sample] - self.sign[safe] * result[safe])",
         "result[other] = self.sign[other] * (dw[sample] + self.sign[safe] * result[safe])",
         (INTERIOR,),
+    ),
+    # ---- the squared loss
+    Mutation(
+        "SquaredLoss.curvature",
+        "svm/_loss.py",
+        "return 1.0 / self.C",
+        "return self.C",
+        (LOSS, SQUARED),
+    ),
+    Mutation(
+        "SquaredLoss.best_intercept (weights)",
+        "svm/_loss.py",
+        "return float(self.C @ residual) / float(self.C.sum())",
+        "return float(residual.mean())",
+        (LOSS, SQUARED),
+    ),
+    Mutation(
+        "RidgeInverse.form (the sum of the dual vector)",
+        "svm/_smooth.py",
+        "half.T @ half - np.outer(border, border / self._total)",
+        "half.T @ half",
+        (SQUARED,),
+    ),
+    Mutation(
+        "InteriorPoint (curvature)",
+        "svm/_interior_point.py",
+        "bent = halves.curvature * state.alpha",
+        "bent = 0.0 * state.alpha",
+        (SQUARED,),
+    ),
+    Mutation(
+        "newton (gradient of the model)",
+        "solvers/newton.py",
+        "self._half_gradient = 0.5 * D",
+        "self._half_gradient = -0.5 * D",
+        (SQUARED,),
+    ),
+    Mutation(
+        "SharedKernels._own (other rows of another machine)",
+        "kernels/_shared.py",
+        "if not np.array_equal(self.spread(own), rows):",
+        "if len(own) > len(rows):",
+        (SQUARED,),
+    ),
+    Mutation(
+        "BaseLearnedRidge._merged_loo_scores (copies)",
+        "estimators/_ridge.py",
+        "left_out=1.0 / np.maximum(rows.copies, 1.0),",
+        "left_out=np.ones(len(X)),",
+        (LEAVE_ONE_OUT,),
+    ),
+    # ---- a floor
+    Mutation(
+        "MomentsWithFloor.face_gradient",
+        "kernels/_floor.py",
+        "return free + (self._floor * self._centre_form) * unit",
+        "return free",
+        (CONFORMANCE, SQUARED),
+    ),
+    Mutation(
+        "SensitivitiesWithFloor.gram",
+        "kernels/_floor.py",
+        "total: FloatArray = mixed + mixed.T",
+        "total: FloatArray = 2.0 * mixed",
+        (CONFORMANCE,),
+    ),
+    Mutation(
+        "raised_parameter",
+        "kernels/_floor.py",
+        "return (1.0 - floor) * P + (floor * cone.trace(P)) * cone.centre",
+        "return P + (floor * cone.trace(P)) * cone.centre",
+        (CONFORMANCE, SQUARED),
     ),
     # ---- quadratic forms of kernels on one feature
     Mutation(
@@ -1259,8 +1334,8 @@ MUTATIONS = (
     Mutation(
         "FrankWolfeStage._slope",
         "solvers/frank_wolfe.py",
-        "return -0.5 * float(w @",
-        "return 0.5 * float(w @",
+        "return -0.5 * float(self._w @",
+        "return 0.5 * float(self._w @",
         (FRANK_WOLFE,),
     ),
     Mutation(

@@ -3,7 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from tessella._version import __version__
-from tessella.estimators import ExtrapolationWarning, LearnedKernelSVC, LearnedKernelSVR
+from tessella.estimators import (
+    ExtrapolationWarning,
+    LearnedKernelRidge,
+    LearnedKernelRidgeClassifier,
+    LearnedKernelSVC,
+    LearnedKernelSVR,
+)
 from tessella.features import KernelFeatures
 from tessella.kernels import (
     IntegralKernels,
@@ -27,6 +33,8 @@ __all__ = [
     "KernelFeatures",
     "KernelPathCV",
     "LearnedKernel",
+    "LearnedKernelRidge",
+    "LearnedKernelRidgeClassifier",
     "LearnedKernelSVC",
     "LearnedKernelSVR",
     "MultipleKernelSVC",

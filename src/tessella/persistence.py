@@ -24,7 +24,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from tessella._archive import ArchiveError, ArchiveFormat, Arrays, ArrayStore, storable
 from tessella.cones import Blocks
-from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
+from tessella.estimators import (
+    LearnedKernelRidge,
+    LearnedKernelRidgeClassifier,
+    LearnedKernelSVC,
+    LearnedKernelSVR,
+)
 from tessella.features import KernelFeatures
 from tessella.kernels import (
     FittedDictionary,
@@ -35,6 +40,7 @@ from tessella.kernels import (
     KernelSet,
     KernelsOnFeatures,
     KernelSum,
+    KernelsWithFloor,
     LaplaceKernels,
     LearnedKernel,
     MaternKernels,
@@ -54,6 +60,8 @@ _KernelSetClass = TypeVar("_KernelSetClass", bound=type[KernelSet])
 # Modules of the estimators by name. Most are imported when they are needed, because that takes
 # time.
 _MODULES = {
+    "LearnedKernelRidge": LearnedKernelRidge.__module__,
+    "LearnedKernelRidgeClassifier": LearnedKernelRidgeClassifier.__module__,
     "LearnedKernelSVC": LearnedKernelSVC.__module__,
     "LearnedKernelSVR": LearnedKernelSVR.__module__,
     "MultipleKernelSVC": "tessella.multiple_kernels._classifier",
@@ -91,6 +99,7 @@ _FAMILIES: tuple[type[KernelSet], ...] = (
     FittedDictionary,
     KernelSum,
     KernelsOnFeatures,
+    KernelsWithFloor,
 )
 _CLASSES: dict[str, type[Any]] = {
     "kernel": LearnedKernel,
@@ -578,6 +587,12 @@ def _check_fitted_parts(model: Any) -> None:
         if n_classes < 2 or n_machines != n_classes * (n_classes - 1) // 2:
             raise ModelFileError(
                 f"a classifier of {n_classes} classes cannot have {n_machines} machines."
+            )
+    elif isinstance(model, LearnedKernelRidgeClassifier):
+        n_classes = len(model.classes_)
+        if n_classes < 2 or n_machines != (1 if n_classes == 2 else n_classes):
+            raise ModelFileError(
+                f"a ridge classifier of {n_classes} classes cannot have {n_machines} outputs."
             )
     elif n_machines != 1:
         raise ModelFileError("a regressor must have one machine.")

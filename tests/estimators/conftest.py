@@ -7,6 +7,8 @@ from sklearn.datasets import make_circles
 
 from tessella import (
     KernelDictionary,
+    LearnedKernelRidge,
+    LearnedKernelRidgeClassifier,
     LearnedKernelSVC,
     LearnedKernelSVR,
     MultipleKernelSVC,
@@ -16,6 +18,7 @@ from tessella import (
 from tessella.cones import Blocks
 from tessella.kernels import Gaussian, Polynomial
 
+RIDGE = (LearnedKernelRidge, LearnedKernelRidgeClassifier)
 FEW = (Gaussian(0.5), Gaussian(2.0), Polynomial(2))
 
 
@@ -32,11 +35,14 @@ def waves():
     return X, y
 
 
-@pytest.fixture(params=["classification", "regression"])
+@pytest.fixture(params=["classification", "regression", "ridge", "ridge classification"])
 def case(request, circles, waves):
-    if request.param == "classification":
-        return LearnedKernelSVC(), *circles
-    return LearnedKernelSVR(), *waves
+    return {
+        "classification": (LearnedKernelSVC(), *circles),
+        "regression": (LearnedKernelSVR(), *waves),
+        "ridge": (LearnedKernelRidge(), *waves),
+        "ridge classification": (LearnedKernelRidgeClassifier(), *circles),
+    }[request.param]
 
 
 def sum_of_sets():
@@ -44,7 +50,18 @@ def sum_of_sets():
     return TessellatedKernels() + KernelDictionary(FEW)
 
 
-@pytest.fixture(params=["classification", "regression", "weights", "weights regression", "sum"])
+EVERY_CASE = (
+    "classification",
+    "regression",
+    "weights",
+    "weights regression",
+    "sum",
+    "ridge",
+    "ridge classes",
+)
+
+
+@pytest.fixture(params=EVERY_CASE)
 def every_case(request, circles, waves):
     """What every estimator has to do: with a matrix, with weights, and with both."""
     return {
@@ -53,11 +70,23 @@ def every_case(request, circles, waves):
         "weights": (MultipleKernelSVC(10.0, FEW), *circles),
         "weights regression": (MultipleKernelSVR(10.0, FEW), *waves),
         "sum": (LearnedKernelSVC(kernels=sum_of_sets()), *circles),
+        "ridge": (LearnedKernelRidge(), *waves),
+        "ridge classes": (LearnedKernelRidgeClassifier(), circles[0], three_classes(circles)),
     }[request.param]
 
 
+def three_classes(circles):
+    X, y = circles
+    return np.where(X[:, 0] > 0.7, 2, y)
+
+
 def with_solver(model, solver):
-    """The same model with a solver; MultipleKernelSVC chooses it itself, and always "joint"."""
+    """The same model with a solver; MultipleKernelSVC chooses it itself, and always "joint".
+
+    A working set has no meaning for the squared loss; its method of many rounds is "newton".
+    """
+    if isinstance(model, RIDGE) and solver == "working-set":
+        solver = "newton"
     if "solver" in model.get_params():
         return clone(model).set_params(solver=solver)
     if solver not in ("joint", "auto"):

@@ -147,7 +147,7 @@ def test_weights(case):
         ({"time_limit": -5}, r"time_limit=-5 must be a positive"),
         ({"max_iter": 2.5}, r"max_iter=2.5 must be a whole number"),
         ({"precision": "float16"}, r"precision='float16' is unknown"),
-        ({"solver": "newton"}, r"solver='newton' is unknown"),
+        ({"solver": "gradient"}, r"solver='gradient' is unknown"),
         ({"kernels": "rbf"}, r"kernels='rbf' is unknown"),
         ({"degree": -1}, r"degree=-1 must be"),
         ({"delta": 0.0}, r"delta=0.0 must be"),

@@ -21,6 +21,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tessella import (
     IntegralKernels,
+    LearnedKernelRidge,
+    LearnedKernelRidgeClassifier,
     LearnedKernelSVC,
     LearnedKernelSVR,
     PolynomialKernels,
@@ -29,8 +31,15 @@ from tessella import (
 from tessella.problems import SaddlePoint
 from tessella.svm import DualProblem
 
+ESTIMATORS = [
+    LearnedKernelSVC(),
+    LearnedKernelSVR(),
+    LearnedKernelRidge(),
+    LearnedKernelRidgeClassifier(),
+]
 
-@parametrize_with_checks([LearnedKernelSVC(), LearnedKernelSVR()])
+
+@parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -53,11 +62,14 @@ def test_certificate_is_that_of_the_problem_on_scaled_data(case):
     unit = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     w = np.zeros(len(X))
     w[model.support_] = model.dual_coef_[0]
-    if hasattr(model, "classes_"):
-        dual = DualProblem.classification(np.where(y == 1, 1.0, -1.0), model.C)
-    else:
-        w /= y.std()
-        dual = DualProblem.regression((y - y.mean()) / y.std(), model.C, model.epsilon)
+    labels, standardised = np.where(y == 1, 1.0, -1.0), (y - y.mean()) / y.std()
+    w /= 1.0 if hasattr(model, "classes_") else y.std()
+    dual = {
+        LearnedKernelSVC: lambda: DualProblem.classification(labels, model.C),
+        LearnedKernelSVR: lambda: DualProblem.regression(standardised, model.C, model.epsilon),
+        LearnedKernelRidge: lambda: DualProblem.ridge(standardised, model.C),
+        LearnedKernelRidgeClassifier: lambda: DualProblem.ridge(labels, model.C),
+    }[type(model)]()
     problem = SaddlePoint(TessellatedKernels(1, 0.5).bind(unit), dual)
     certificate = problem.certificate(model.P_, w)
     assert certificate.upper == pytest.approx(model.objective_, rel=1e-8)

@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
-from estimators.conftest import raw_scores, with_solver
+from estimators.conftest import RIDGE, raw_scores, with_solver
 from sklearn.base import clone
 from sklearn.datasets import make_circles
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -71,7 +71,8 @@ def test_time_limit_keeps_a_certified_model(every_case, monkeypatch):
     clock = iter(range(10**6))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     solver = "frank-wolfe" if "solver" in model.get_params() else "auto"
-    model = with_solver(model, solver).set_params(tol=1e-12, time_limit=30.0)
+    limit = 10.0 if isinstance(model, RIDGE) else 30.0  # its machines read the clock less often
+    model = with_solver(model, solver).set_params(tol=1e-12, time_limit=limit)
     with pytest.warns(ConvergenceWarning, match=r"\(time limit\).*Raise time_limit"):
         model.fit(X, y)
     assert 1 < len(model.history_) < 40
@@ -122,9 +123,8 @@ class InterruptedInTheFirstSvm(Monitor):
 
 def test_a_resumed_fit_that_is_interrupted_at_once_keeps_what_it_had(case):
     model, X, y = case
-    model = cut_short(
-        clone(model).set_params(warm_start=True, solver="working-set"), X, y, "Ctrl-C"
-    )
+    solver = "frank-wolfe" if isinstance(model, RIDGE) else "working-set"
+    model = cut_short(clone(model).set_params(warm_start=True, solver=solver), X, y, "Ctrl-C")
     gap = model.gap_
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model._fit(X, y, callback=InterruptedInTheFirstSvm())

@@ -22,6 +22,8 @@ from tessella import (
     IntegralKernels,
     KernelDictionary,
     KernelPathCV,
+    LearnedKernelRidge,
+    LearnedKernelRidgeClassifier,
     LearnedKernelSVC,
     LearnedKernelSVR,
     MultipleKernelSVC,
@@ -367,7 +369,14 @@ def test_pipelines_are_drawn_and_show_it_where_scikit_learn_asks(circles):
 
 @pytest.mark.parametrize(
     "model",
-    [LearnedKernelSVC(), LearnedKernelSVR(), MultipleKernelSVC(), MultipleKernelSVR()],
+    [
+        LearnedKernelSVC(),
+        LearnedKernelSVR(),
+        LearnedKernelRidge(),
+        LearnedKernelRidgeClassifier(),
+        MultipleKernelSVC(),
+        MultipleKernelSVR(),
+    ],
     ids=lambda model: type(model).__name__,
 )
 def test_unfitted_is_scikit_learns_diagram(model):
@@ -377,7 +386,9 @@ def test_unfitted_is_scikit_learns_diagram(model):
     assert KernelPathCV()._repr_html_()
 
 
-@pytest.mark.parametrize("make", [LearnedKernelSVC, MultipleKernelSVC])
+@pytest.mark.parametrize(
+    "make", [LearnedKernelSVC, MultipleKernelSVC, LearnedKernelRidgeClassifier]
+)
 def test_whatever_is_missing_the_rest_is_shown(make, circles):
     fitted = make().fit(*circles)
     fitted._repr_html_()

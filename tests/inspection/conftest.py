@@ -4,7 +4,12 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from tessella import LearnedKernelSVC, LearnedKernelSVR
+from tessella import (
+    LearnedKernelRidge,
+    LearnedKernelRidgeClassifier,
+    LearnedKernelSVC,
+    LearnedKernelSVR,
+)
 
 mpl.use("Agg")
 
@@ -39,6 +44,19 @@ def classification():
     return LearnedKernelSVC().fit(X, labels), X, labels
 
 
-@pytest.fixture(params=["regression", "classification"])
+@pytest.fixture(scope="session")
+def ridge():
+    X, y = known_rows()
+    return LearnedKernelRidge().fit(X, y), X, y
+
+
+@pytest.fixture(scope="session")
+def ridge_classification():
+    X, y = known_rows()
+    labels = np.where(y > np.median(y), "above", "below")
+    return LearnedKernelRidgeClassifier().fit(X, labels), X, labels
+
+
+@pytest.fixture(params=["regression", "classification", "ridge", "ridge_classification"])
 def case(request):
     return request.getfixturevalue(request.param)

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from tessella.cones import PSD, Blocks, ProductCone, inner
+from tessella.cones import PSD, Blocks, LinearSensitivities, ProductCone, inner
 from tessella.kernels import (
     FunctionKernel,
     Gaussian,
@@ -80,6 +80,11 @@ SETS = {
     "tessellated-pointwise": TessellatedKernels(1, 0.3, balance="pointwise"),
     "tessellated-pointwise-xz": TessellatedKernels(1, 0.3, "xz", balance="pointwise"),
     "tessellated-scales": TessellatedKernels(0, 0.3, balance=np.array([3.0, 0.5])),
+    "floor": TessellatedKernels(1, 0.3, floor=0.3),
+    "floor-xz": TessellatedKernels(0, 0.3, "xz", floor=0.9),
+    "floor-of-a-dictionary": KernelDictionary(SINGLE).with_floor(0.25),
+    "floor-of-a-sum": (TessellatedKernels(1, 0.3) + FEW).with_floor(0.5),
+    "sum-of-floors": TessellatedKernels(1, 0.3, floor=0.2) + FEW.with_floor(0.6),
     "tessellated-margins": TessellatedKernels(2, (0.1, 0.5, 2.0)),
     "tessellated-margins-xz": TessellatedKernels(1, np.array([0.1, 0.5, 2.0]), "xz"),
     "gaussian": GaussianKernels(0.4),
@@ -265,6 +270,7 @@ def check_sensitivities(moments, cone, face, rows):
     np.testing.assert_allclose(sensitivities.apply(M), gamma @ small.vector(M), **close)
     found = small.vector(sensitivities.adjoint(v))
     np.testing.assert_allclose(found / len(rows), v @ gamma / len(rows), **close)
+    np.testing.assert_allclose(sensitivities.matrix(), gamma, **close)
     # In the variables X of a scaling, M = F·X.
     S = random_positive(small, rng) + 0.1 * small.identity
     L = small.factor(random_positive(small, rng) + 0.1 * small.identity)
@@ -277,6 +283,11 @@ def check_sensitivities(moments, cone, face, rows):
     products = turned @ turned.T
     close = {"rtol": 0, "atol": 1e-11 * np.abs(products).max()}
     np.testing.assert_allclose(transformed.gram(), products, **close)
+    given = LinearSensitivities(gamma, small)
+    np.testing.assert_allclose(given.transformed(scaling.factor).gram(), products, **close)
+    doubled = given.plus(given)
+    np.testing.assert_allclose(doubled.apply(M), 2.0 * gamma @ small.vector(M), rtol=1e-12)
+    np.testing.assert_allclose(small.vector(given.adjoint(v)), v @ gamma, rtol=1e-9, atol=1e-12)
     columns = transformed.columns()
     if columns is not None:
         np.testing.assert_allclose(columns @ columns.T, products, **close)

@@ -29,6 +29,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tessella import (
     KernelDictionary,
     KernelPathCV,
+    LearnedKernelRidge,
+    LearnedKernelRidgeClassifier,
     LearnedKernelSVC,
     LearnedKernelSVR,
     MultipleKernelSVC,
@@ -47,6 +49,8 @@ OURS = {"mean_gap", "worst_gap", "n_uncertified", "n_folds"}
     [
         KernelPathCV(LearnedKernelSVC(), FEW, cv=2),
         KernelPathCV(LearnedKernelSVR(), {"C": [1.0]}, cv=2, error_score="raise"),
+        KernelPathCV(LearnedKernelRidge(), FEW, cv=2),
+        KernelPathCV(LearnedKernelRidgeClassifier(), {"C": [1.0]}, cv=2),
         KernelPathCV(None, {"C": [1.0]}, cv=2),
         KernelPathCV(MultipleKernelSVC(kernels=[Gaussian(1.0), Polynomial(2)]), FEW, cv=2),
         KernelPathCV(MultipleKernelSVR(kernels=[Gaussian(1.0)]), {"C": [1.0]}, cv=2),
@@ -73,9 +77,10 @@ def test_scikit_learn_checks(estimator, check):
         (RepeatedKFold(n_splits=2, n_repeats=2, random_state=3), "r2"),
     ],
 )
-def test_regression_scores_are_those_of_grid_search(waves, cv, scoring):
+@pytest.mark.parametrize("make", [LearnedKernelSVR, LearnedKernelRidge])
+def test_regression_scores_are_those_of_grid_search(waves, cv, scoring, make):
     X, y = waves
-    estimator = LearnedKernelSVR(tol=1e-7)
+    estimator = make(tol=1e-7)
     ours = KernelPathCV(estimator, GRID, cv=cv, scoring=scoring).fit(X, y)
     theirs = GridSearchCV(estimator, GRID, cv=cv, scoring=scoring).fit(X, y)
     for name in theirs.cv_results_:
@@ -108,8 +113,9 @@ def test_classification_scores_and_columns_are_those_of_grid_search(circles):
     assert ours.classes_.tolist() == [0, 1]
 
 
-def test_every_fit_is_certified_wherever_it_started(waves):
-    search = KernelPathCV(LearnedKernelSVR(tol=1e-5), GRID, cv=3).fit(*waves)
+@pytest.mark.parametrize("make", [LearnedKernelSVR, LearnedKernelRidge])
+def test_every_fit_is_certified_wherever_it_started(waves, make):
+    search = KernelPathCV(make(tol=1e-5), GRID, cv=3).fit(*waves)
     assert (search.cv_results_["worst_gap"] <= 1e-5).all()
     assert (search.cv_results_["mean_gap"] <= search.cv_results_["worst_gap"]).all()
     assert not search.cv_results_["n_uncertified"].any()

@@ -278,6 +278,9 @@ class NoColumns(Sensitivities):
     def plus(self, other):
         return NoColumns(self._whole.plus(other._whole))
 
+    def matrix(self):
+        return self._whole.matrix()
+
 
 class WithoutColumns:
     """A bound set whose Newton equations are factorised as a whole."""

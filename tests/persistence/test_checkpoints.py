@@ -27,6 +27,8 @@ import tessella
 from tessella import (
     IntegralKernels,
     KernelDictionary,
+    LearnedKernelRidge,
+    LearnedKernelRidgeClassifier,
     LearnedKernelSVC,
     LearnedKernelSVR,
     MultipleKernelSVC,
@@ -46,6 +48,8 @@ CASES = {
     "weights": (MultipleKernelSVC(10.0, FEW), SIGN),
     "weights regression": (MultipleKernelSVR(10.0), TARGET),
     "sum": (LearnedKernelSVC(kernels=sum_of_sets(), solver="working-set"), SIGN),
+    "ridge": (LearnedKernelRidge(), TARGET),
+    "ridge classes": (LearnedKernelRidgeClassifier(), np.digitize(X[:, 0], [-0.5, 0.5])),
 }
 
 
@@ -140,6 +144,9 @@ CHANGES = [
     ("weights regression", {"epsilon": 0.2}, "C, weights or epsilon"),
     ("weights regression", {"weighting": "alignment"}, "kernels"),
     ("sum", {"C": 3.0}, "C, weights or epsilon"),
+    ("ridge", {"C": 3.0}, "C, weights or epsilon"),
+    ("ridge", {"kernels": TessellatedKernels(floor=0.1)}, "kernels"),
+    ("ridge classes", {"C": 3.0}, "C, weights or epsilon"),
     ("sum", {"kernels__0__delta": 0.1}, "kernels"),
     ("sum", {"kernels__1__standardise": False}, "kernels"),
     ("sum", {"kernels": OTHER_SUM}, "kernels"),

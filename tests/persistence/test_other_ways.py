@@ -18,6 +18,8 @@ import tessella
 from tessella import (
     KernelDictionary,
     KernelFeatures,
+    LearnedKernelRidge,
+    LearnedKernelRidgeClassifier,
     LearnedKernelSVC,
     LearnedKernelSVR,
     MultipleKernelSVC,
@@ -46,6 +48,13 @@ MODELS = {
     ).fit(X, TARGET),
     "sum": lambda: LearnedKernelSVC(
         kernels=sum_of_sets() + PolynomialKernels(1).on_features([2, 0])
+    ).fit(X, SIGN),
+    "ridge": lambda: LearnedKernelRidge(kernels=TessellatedKernels(floor=0.1)).fit(
+        X, TARGET, sample_weight=np.arange(40) % 3
+    ),
+    "ridge classes": lambda: LearnedKernelRidgeClassifier(class_weight="balanced").fit(X, THREE),
+    "ridge on a dictionary with a floor": lambda: LearnedKernelRidgeClassifier(
+        kernels=KernelDictionary(FEW).with_floor(0.2)
     ).fit(X, SIGN),
     "sum of pairs": lambda: LearnedKernelSVC(kernels=sum_of_sets(), multi_class="separate").fit(
         X, THREE

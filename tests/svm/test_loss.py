@@ -18,6 +18,7 @@ from tessella.svm import (
     Halves,
     HingeLoss,
     PiecewiseLinearLoss,
+    SquaredLoss,
     TubeLoss,
     best_intercept,
     best_intercepts,
@@ -26,7 +27,7 @@ from tessella.svm import (
 
 
 @dataclass(frozen=True)
-class SquaredLoss:
+class OwnSquaredLoss:
     """``weight * (target - score)**2 / 2``: no bounds, and a conjugate with curvature."""
 
     target: np.ndarray
@@ -47,7 +48,7 @@ class SquaredLoss:
         return float(np.average(residual, weights=self.weight))
 
     def restrict(self, rows, factor):
-        return SquaredLoss(self.target[rows], factor * self.weight[rows])
+        return OwnSquaredLoss(self.target[rows], factor * self.weight[rows])
 
     def with_target(self, target):
         return replace(self, target=target)
@@ -64,6 +65,7 @@ LOSSES = {
         RNG.standard_normal(12), RNG.random(12), -RNG.random(12), WEIGHT
     ),
     "squared": SquaredLoss(RNG.standard_normal(12), WEIGHT),
+    "own squared": OwnSquaredLoss(RNG.standard_normal(12), WEIGHT),
 }
 
 
@@ -201,7 +203,7 @@ def test_stacked_problem_is_the_sum_of_its_machines(rng):
     alone = [best_intercept(m, s) for m, _, s in parts]
     assert intercepts.tolist() == [b for b, _ in alone]
     assert value == pytest.approx(sum(v for _, v in alone), rel=1e-13)
-    with pytest.raises(ValueError, match="5 machines; use best_intercepts"):
+    with pytest.raises(ValueError, match="6 machines; use best_intercepts"):
         best_intercept(stack, scores)
 
 
@@ -270,22 +272,38 @@ def test_certificate_of_the_squared_loss_is_tight_at_its_linear_system(C):
     assert other.certificate(identity).upper > certificate.upper
 
 
-def test_solvers_of_bounded_losses_refuse_the_squared_loss():
-    dual = DualProblem(LOSSES["squared"])
+@pytest.mark.parametrize("name", ["squared", "own squared"])
+def test_the_squared_loss_needs_no_bounds(name):
+    dual = DualProblem(LOSSES[name])
     assert not dual.is_boxed
-    with pytest.raises(ValueError, match=r"finite bounds and without curvature.*SquaredLoss"):
-        solve_dual(np.eye(12), dual)
-    with pytest.raises(ValueError, match=r"finite bounds and without curvature.*SquaredLoss"):
-        Halves.of(dual)
+    assert dual.is_smooth
+    assert not DualProblem(LOSSES["hinge"]).is_smooth
+    halves = Halves.of(dual)
+    assert not halves.bounded.any()
+    assert halves.n_bounds == 0
+    w = np.linspace(-2.0, 5.0, 12)
+    np.testing.assert_array_equal(halves.join(halves.given(w)), w)
+    np.testing.assert_array_equal(halves.settled(w, 0.0 * w, 0.0 * w), w)
+    np.testing.assert_array_equal(halves.above(w), np.ones(12))
+
+
+def test_a_squared_loss_needs_positive_weights():
+    with pytest.raises(ValueError, match="C must be positive"):
+        SquaredLoss([1.0, 2.0], [1.0, 0.0])
+    with pytest.raises(ValueError, match="target contains a NaN"):
+        SquaredLoss([1.0, np.nan], 1.0)
 
 
 def test_solvers_of_bounded_losses_refuse_curvature_within_bounds():
-    class Huber(SquaredLoss):
+    class Huber(OwnSquaredLoss):
         lower = property(lambda self: -self.weight)
         upper = property(lambda self: self.weight)
 
+    dual = DualProblem(Huber(LOSSES["squared"].target, WEIGHT))
     with pytest.raises(ValueError, match="got Huber"):
-        solve_dual(np.eye(12), DualProblem(Huber(LOSSES["squared"].target, WEIGHT)))
+        solve_dual(np.eye(12), dual)
+    with pytest.raises(ValueError, match="got Huber"):
+        Halves.of(dual)
 
 
 # ---- bad input
@@ -304,8 +322,8 @@ def test_bad_losses():
     with pytest.raises(ValueError, match="upper must not be negative"):
         DualProblem(PiecewiseLinearLoss(fine, fine, -fine, -fine))
     with pytest.raises(ValueError, match="curvature must not be negative"):
-        DualProblem(SquaredLoss(fine, -fine))
+        DualProblem(OwnSquaredLoss(fine, -fine))
     with pytest.raises(ValueError, match="target contains a NaN"):
-        DualProblem(SquaredLoss(np.nan * fine, fine))
+        DualProblem(OwnSquaredLoss(np.nan * fine, fine))
     with pytest.raises(ValueError, match="C must be finite"):
         HingeLoss([1.0, -1.0], np.inf)

@@ -15,8 +15,14 @@ from tessella.cones._blocks import Blocks, Point, inner
 from tessella.cones._cone import Cone, Face, Factors, Frame, LeadingFace, Scaling, Spectrum
 from tessella.cones._nonnegative import Nonnegative
 from tessella.cones._product import ProductCone
-from tessella.cones._psd import PSD, positive_factor, symmetric_factors
-from tessella.cones._sensitivities import NoSensitivities, Sensitivities, SumOfSensitivities
+from tessella.cones._psd import PSD, positive_factor, symmetric_factors, upper_triangle
+from tessella.cones._sensitivities import (
+    LinearSensitivities,
+    NoSensitivities,
+    Sensitivities,
+    SumOfSensitivities,
+    scaled_point,
+)
 
 __all__ = [
     "PSD",
@@ -26,6 +32,7 @@ __all__ = [
     "Factors",
     "Frame",
     "LeadingFace",
+    "LinearSensitivities",
     "NoSensitivities",
     "Nonnegative",
     "Point",
@@ -36,5 +43,7 @@ __all__ = [
     "SumOfSensitivities",
     "inner",
     "positive_factor",
+    "scaled_point",
     "symmetric_factors",
+    "upper_triangle",
 ]

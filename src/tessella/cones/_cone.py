@@ -146,6 +146,10 @@ class Cone(ABC):
         """Return thin factors of a feasible point; negative parts are rounding and are dropped."""
 
     @abstractmethod
+    def trace_of(self, factors: Factors) -> float:
+        """Return the trace of a point that is given by its factors."""
+
+    @abstractmethod
     def scaling(self, L: Any, S: Point) -> Scaling:
         """Return the Nesterov-Todd scaling at (L Lᵀ, S); LinAlgError if S is not interior."""
 
@@ -167,7 +171,13 @@ class Cone(ABC):
 
     @abstractmethod
     def leading_face(
-        self, P: Point, D: Point, spectrum: Spectrum, size: int, memory: list[Any]
+        self,
+        P: Point,
+        D: Point,
+        spectrum: Spectrum,
+        size: int,
+        memory: list[Any],
+        whole: int | None = None,
     ) -> LeadingFace:
         """Return a face of about `size` directions in which the optimum is likely to lie.
 
@@ -186,6 +196,9 @@ class Cone(ABC):
             Number of directions of the face.
         memory : list
             Data that the cone keeps between the calls of one run. The list is empty at first.
+        whole : int, optional
+            Largest degree up to which all directions belong to the face. The default is that of
+            :attr:`moves_whole`.
         """
 
     @property

@@ -92,6 +92,10 @@ class Nonnegative(Cone):
         """See :meth:`Cone.positive_factors`."""
         return np.maximum(P, 0.0)
 
+    def trace_of(self, factors: Factors) -> float:
+        """See :meth:`Cone.trace_of`."""
+        return float(np.sum(factors))
+
     def scaling(self, L: FloatArray, S: FloatArray) -> WeightScaling:
         """See :meth:`Cone.scaling`."""
         return WeightScaling(L, S)
@@ -119,7 +123,13 @@ class Nonnegative(Cone):
         return P
 
     def leading_face(
-        self, P: FloatArray, D: FloatArray, spectrum: Spectrum, size: int, memory: list[Any]
+        self,
+        P: FloatArray,
+        D: FloatArray,
+        spectrum: Spectrum,
+        size: int,
+        memory: list[Any],
+        whole: int | None = None,
     ) -> LeadingFace:
         """See :meth:`Cone.leading_face`.
 
@@ -127,7 +137,7 @@ class Nonnegative(Cone):
         is near the mean. The other weights with the largest gradients join them.
         """
         del spectrum
-        if self.moves_whole:
+        if self.count <= (_WHOLE_COUNT if whole is None else whole):
             return LeadingFace(None, True)
         level = float(P @ D)
         # Equal weights carry no information yet, so none of them stays for being positive.

@@ -100,6 +100,10 @@ class ProductCone(Cone):
         """See :meth:`Cone.positive_factors`."""
         return Blocks(self._each("positive_factors", P))
 
+    def trace_of(self, factors: Factors) -> float:
+        """See :meth:`Cone.trace_of`."""
+        return float(sum(self._each("trace_of", factors)))
+
     def scaling(self, L: Blocks, S: Blocks) -> ProductScaling:
         """See :meth:`Cone.scaling`."""
         return ProductScaling(self._each("scaling", L, S))
@@ -123,14 +127,20 @@ class ProductCone(Cone):
         return Blocks(self._each("expand", face, M))
 
     def leading_face(
-        self, P: Blocks, D: Blocks, spectrum: Spectrum, size: int, memory: list[Any]
+        self,
+        P: Blocks,
+        D: Blocks,
+        spectrum: Spectrum,
+        size: int,
+        memory: list[Any],
+        whole: int | None = None,
     ) -> LeadingFace:
         """See :meth:`Cone.leading_face`."""
         if not memory:
             memory.extend([] for _ in self.cones)
         spectra = map(Spectrum, self._split(spectrum.values), spectrum.frame)
-        sizes = [size] * len(self.cones)
-        found = self._each("leading_face", P, D, spectra, sizes, memory)
+        each = [[size] * len(self.cones), memory, [whole] * len(self.cones)]
+        found = self._each("leading_face", P, D, spectra, *each)
         faces = tuple(own.face for own in found)
         whole = all(face is None for face in faces)
         return LeadingFace(None if whole else faces, all(own.complete for own in found))

@@ -112,6 +112,11 @@ class PSD(Cone):
         U = positive_factor(P)
         return U, U
 
+    def trace_of(self, factors: Factors) -> float:
+        """See :meth:`Cone.trace_of`."""
+        left, right = factors
+        return float(np.vdot(left, right)) / self.total
+
     def scaling(self, L: FloatArray, S: FloatArray) -> MatrixScaling:
         """See :meth:`Cone.scaling`."""
         return MatrixScaling(L, S)
@@ -137,7 +142,13 @@ class PSD(Cone):
         return P
 
     def leading_face(
-        self, P: FloatArray, D: FloatArray, spectrum: Spectrum, size: int, memory: list[Any]
+        self,
+        P: FloatArray,
+        D: FloatArray,
+        spectrum: Spectrum,
+        size: int,
+        memory: list[Any],
+        whole: int | None = None,
     ) -> LeadingFace:
         """See :meth:`Cone.leading_face`.
 
@@ -146,7 +157,7 @@ class PSD(Cone):
         included so that no round undoes an earlier one.
         """
         del D
-        if self.side <= max(_WHOLE_SIDE, 2 * size):
+        if self.side <= max(_WHOLE_SIDE if whole is None else whole, 2 * size):
             return LeadingFace(None, True)
         values, vectors = np.linalg.eigh(P)
         held = vectors[:, values > _NEGLIGIBLE * values[-1]][:, -(size // 2) :]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.cones._blocks import Blocks, Point
+from tessella.cones._cone import Cone
 
 FloatArray = NDArray[np.float64]
 
@@ -42,6 +43,13 @@ class Sensitivities(ABC):
     @abstractmethod
     def plus(self, other: Self) -> Self:
         """Return the sensitivities of the same rows for the sum of two dual vectors."""
+
+    @abstractmethod
+    def matrix(self) -> FloatArray:
+        """Return Γ as a matrix J of shape (f, dimension), in the coordinates of ``Cone.vector``.
+
+        Then ``gram() == J @ J.T`` and ``apply(M) == J @ cone.vector(M)``.
+        """
 
     def columns(self) -> FloatArray | None:
         """Return Γ as a matrix J of shape (f, dimension) with ``gram() == J @ J.T``, or None.
@@ -77,6 +85,61 @@ class NoSensitivities(Sensitivities):
     def plus(self, other: Self) -> Self:  # noqa: ARG002
         """See :meth:`Sensitivities.plus`."""
         return self
+
+    def matrix(self) -> FloatArray:
+        """See :meth:`Sensitivities.matrix`."""
+        return np.zeros((self._n_rows, 0))
+
+
+class LinearSensitivities(Sensitivities):
+    """Sensitivities that are given as a matrix, for any cone.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (f, dimension)
+        One row for each score, in the coordinates of :meth:`Cone.vector`.
+    cone : Cone
+        Cone that contains the parameter.
+    """
+
+    def __init__(self, matrix: FloatArray, cone: Cone) -> None:
+        self._matrix = matrix
+        self._cone = cone
+
+    def apply(self, M: Point) -> FloatArray:
+        """See :meth:`Sensitivities.apply`."""
+        result: FloatArray = self._matrix @ self._cone.vector(M)
+        return result
+
+    def adjoint(self, v: FloatArray) -> Point:
+        """See :meth:`Sensitivities.adjoint`."""
+        return self._cone.point(v @ self._matrix)
+
+    def gram(self) -> FloatArray:
+        """See :meth:`Sensitivities.gram`."""
+        products: FloatArray = self._matrix @ self._matrix.T
+        return products
+
+    def transformed(self, F: Point) -> Self:
+        """See :meth:`Sensitivities.transformed`."""
+        points = [self._cone.point(row) for row in self._matrix]
+        rows = [self._cone.vector(scaled_point(D, F)) for D in points]
+        return type(self)(np.array(rows), self._cone)
+
+    def plus(self, other: Self) -> Self:
+        """See :meth:`Sensitivities.plus`."""
+        return type(self)(self._matrix + other._matrix, self._cone)
+
+    def matrix(self) -> FloatArray:
+        """See :meth:`Sensitivities.matrix`."""
+        return self._matrix
+
+
+def scaled_point(D: Point, F: Point) -> Point:
+    """Return a point of the dual space in the variables of :attr:`Scaling.factor`."""
+    if isinstance(D, Blocks):
+        return Blocks(scaled_point(d, f) for d, f in zip(D, F, strict=True))
+    return F.T @ D @ F if D.ndim == 2 else D * F
 
 
 class SumOfSensitivities(Sensitivities):
@@ -115,6 +178,10 @@ class SumOfSensitivities(Sensitivities):
     def plus(self, other: Self) -> Self:
         """See :meth:`Sensitivities.plus`."""
         return type(self)([a.plus(b) for a, b in zip(self.parts, other.parts, strict=True)])
+
+    def matrix(self) -> FloatArray:
+        """See :meth:`Sensitivities.matrix`."""
+        return np.hstack([part.matrix() for part in self.parts])
 
     def columns(self) -> FloatArray | None:
         """See :meth:`Sensitivities.columns`."""

@@ -4,10 +4,14 @@ from tessella.estimators._checkpoint import CheckpointError
 from tessella.estimators._classifier import LearnedKernelSVC
 from tessella.estimators._outside import ExtrapolationWarning, OutsideCount
 from tessella.estimators._regressor import LearnedKernelSVR
+from tessella.estimators._ridge import LearnedKernelRidge
+from tessella.estimators._ridge_classifier import LearnedKernelRidgeClassifier
 
 __all__ = [
     "CheckpointError",
     "ExtrapolationWarning",
+    "LearnedKernelRidge",
+    "LearnedKernelRidgeClassifier",
     "LearnedKernelSVC",
     "LearnedKernelSVR",
     "OutsideCount",

@@ -250,11 +250,13 @@ def fingerprint(
     of two different problems could not lead to a wrong certificate. `rule` names how a parameter
     that is not learned was chosen.
     """
-    machine = (dual.linear, dual.lower, dual.upper, dual.epsilon)
+    machine = [dual.linear, dual.lower, dual.upper, dual.epsilon]
+    if dual.curvature.any():  # otherwise the digests of older checkpoints stay the same
+        machine.append(dual.curvature)
     return {
         "estimator": estimator,
         "rows": _digest((rows.X, rows.y)),
-        "C, weights or epsilon": _digest(machine),
+        "C, weights or epsilon": _digest(tuple(machine)),
         "kernels": _digest((type(kernels), kernels.get_params(deep=False), rule)),
         "scaling": _digest(box),
     }

@@ -1,4 +1,4 @@
-"""The machines of a fit: one machine, or one for each pair of classes."""
+"""The machines of a fit: one machine, one for each pair of classes, or one for each output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tessella.estimators._layouts import stacked_to_merged
-from tessella.kernels import BoundKernelSet, KernelSet, StackedKernels
+from tessella.kernels import BoundKernelSet, KernelSet, SharedKernels, StackedKernels
 from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
@@ -62,13 +62,31 @@ class Machines:
         ]
         return cls(tuple(rows), DualProblem.stacked(duals), len(codes))
 
+    @classmethod
+    def outputs(cls, Y: FloatArray, C: FloatArray) -> Machines:
+        """Kernel ridge regression of one or several outputs, all of which see all rows.
+
+        Parameters
+        ----------
+        Y : ndarray of shape (m, n_outputs)
+            Targets of each output.
+        C : ndarray of shape (m,)
+            Weight of the loss of each row.
+        """
+        return cls((np.arange(len(Y)),) * Y.shape[1], DualProblem.ridge(Y, C), len(Y))
+
     def __len__(self) -> int:
         return len(self.rows)
 
     @property
+    def share_rows(self) -> bool:
+        """Whether there are several machines and all of them see all rows."""
+        return len(self.rows) > 1 and all(len(own) == self.n_rows for own in self.rows)
+
+    @property
     def sizes(self) -> list[int]:
-        """Number of rows of each machine."""
-        return [len(own) for own in self.rows]
+        """Number of rows of each kernel matrix; machines on the same rows share theirs."""
+        return [self.n_rows] if self.share_rows else [len(own) for own in self.rows]
 
     def bind(
         self, kernels: KernelSet, X: FloatArray, dtype: DTypeLike, n_jobs: int | None
@@ -77,6 +95,8 @@ class Machines:
 
         X holds the scaled training rows.
         """
+        if self.share_rows:
+            return SharedKernels(kernels.bind_resolved(X, dtype=dtype, n_jobs=n_jobs), len(self))
         parts = [kernels.bind_resolved(X[own], dtype=dtype, n_jobs=n_jobs) for own in self.rows]
         return parts[0] if len(parts) == 1 else StackedKernels(parts)
 

@@ -287,7 +287,7 @@ class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKer
     def _prepare(self, data: ValidatedData) -> TrainingProblem:
         weight, validation_set = self._hold_out(data)
         rows = TrainingSet.build(data.X, np.asarray(data.y, dtype=np.float64), weight)
-        mean, scale = _mean_and_deviation(rows.y, rows.weight)
+        mean, scale = mean_and_deviation(rows.y, rows.weight)
         target = (rows.y - mean) / scale
         epsilon = self._tube(rows, target)
         dual = DualProblem.regression(target, self.C * rows.weight, epsilon)
@@ -325,7 +325,7 @@ class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKer
         return self._scores(X)[:, 0]
 
 
-def _mean_and_deviation(y: FloatArray, weight: FloatArray) -> tuple[float, float]:
+def mean_and_deviation(y: FloatArray, weight: FloatArray) -> tuple[float, float]:
     """Weighted mean and standard deviation; the latter is 1 for a constant target."""
     mean = float(np.average(y, weights=weight))
     deviation = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -61,13 +61,16 @@ def solve_problem(
     checkpoint = _open_checkpoint(estimator, problem, kernels)
     scores = [] if checkpoint is None else checkpoint.scores
     start = checkpoint.start if checkpoint is not None else None
+    resumed = start is not None
     if start is None and previous is not None:
         start = previous.starting_point(problem)
     with limit_blas(), _display(estimator) as display, _flushed(checkpoint):
         bound = _bind(estimator, problem, kernels)
         if start is not None and not _fits(start, bound):
             start = None  # the parameter of another kernel set means nothing here
-        state_of = partial(fitted_state, problem, deepcopy(bound.kernels), scores)
+        if start is not None and not resumed:  # that of a kernel, and not of a run of the solver
+            start = start.with_parameter(bound.free_parameter(start.parameter))
+        state_of = partial(_state_of, bound, problem, deepcopy(bound.kernels), scores)
         scorer = _score_monitor(estimator, problem, state_of, scores)
         fixed = estimator._fixed_parameter(problem, bound)
         if start is not None and fixed is not None:
@@ -80,6 +83,18 @@ def solve_problem(
     if checkpoint is not None:
         result = checkpoint.finish(result)
     return state_of(result)
+
+
+def _state_of(
+    bound: BoundKernelSet,
+    problem: TrainingProblem,
+    kernels: KernelSet,
+    scores: list[float],
+    result: SolverResult,
+) -> FittedState:
+    """The fitted state of the kernel that the result of a solver stands for."""
+    parameter = bound.kernel_parameter(result.parameter)
+    return fitted_state(problem, kernels, scores, replace(result, parameter=parameter))
 
 
 def _run_solver(
@@ -154,7 +169,13 @@ def require_fit_memory(estimator: Any, kernels: KernelSet, problem: TrainingProb
     """Raise MemoryError, before anything large is allocated, for a fit that cannot succeed."""
     sizes, itemsize = problem.machines.sizes, np.dtype(estimator.precision).itemsize
     needed = kernels.memory_estimate(sum(sizes), len(problem.box.kept), itemsize)
-    needed += working_memory(estimator._solver_name(), sizes, itemsize, by_rows=kernels.by_rows)
+    needed += working_memory(
+        estimator._solver_name(),
+        sizes,
+        itemsize,
+        by_rows=kernels.by_rows,
+        smooth=problem.machines.dual.is_smooth,
+    )
     several = f" in {len(sizes)} machines" if len(sizes) > 1 else ""
     require_memory(
         needed,

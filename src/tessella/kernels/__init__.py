@@ -13,6 +13,7 @@ from tessella.kernels._bound_dictionary import BoundDictionary
 from tessella.kernels._dictionary import FittedDictionary, KernelDictionary
 from tessella.kernels._distances import absolute_pair_sums, laplace_gram
 from tessella.kernels._features import FiniteKernelSet
+from tessella.kernels._floor import KernelsWithFloor
 from tessella.kernels._functions import FunctionKernel, Gaussian, Polynomial
 from tessella.kernels._integral import IntegralKernels
 from tessella.kernels._learned import LearnedKernel
@@ -21,6 +22,7 @@ from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import SCALINGS, UnitBox, check_scaling
+from tessella.kernels._shared import SharedKernels
 from tessella.kernels._single import (
     GaussianKernels,
     LaplaceKernels,
@@ -48,6 +50,7 @@ __all__ = [
     "KernelSum",
     "KernelWorkspace",
     "KernelsOnFeatures",
+    "KernelsWithFloor",
     "LaplaceKernels",
     "LearnedKernel",
     "MaternKernels",
@@ -57,6 +60,7 @@ __all__ = [
     "PolynomialKernels",
     "Predictor",
     "Sensitivities",
+    "SharedKernels",
     "SingleKernelSet",
     "StackedKernels",
     "TessellatedKernels",

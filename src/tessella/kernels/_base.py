@@ -193,6 +193,26 @@ class BoundKernelSet(ABC):
         del factors, centred
         return None
 
+    def kernel_parameter(self, P: Point) -> Point:
+        """Return the parameter of the kernel that a point of the cone stands for.
+
+        The parameter belongs to :attr:`kernels`. It is the point itself, unless the set has a floor
+        under its parameter.
+        """
+        return P
+
+    def free_parameter(self, P: Point) -> Point:
+        """Return the feasible point that stands for a kernel, or for one as near as possible.
+
+        The inverse of :meth:`kernel_parameter`.
+        """
+        return P
+
+    def times(self, K: NDArray[Any], w: FloatArray) -> FloatArray:
+        """Return the product of a matrix of :meth:`gram` with a dual vector, in float64."""
+        product: FloatArray = (K @ w.astype(K.dtype, copy=False)).astype(np.float64, copy=False)
+        return product
+
     def gradient(self, w: ArrayLike) -> Point:
         """Return D(w), with ``<D(w), P> = w @ K(P) @ w`` for every P."""
         return self.moments(w).gradient
@@ -316,6 +336,27 @@ class KernelSet(ABC):
 
         numbers = np.atleast_1d(np.asarray(features))
         return KernelsOnFeatures(self, tuple(numbers.tolist()))
+
+    def with_floor(self, floor: float) -> KernelSet:
+        """Return the set with a floor under its parameter.
+
+        The parameter of its kernels is ``floor * centre + (1 - floor) * P`` with a feasible P that
+        is learned, by the same convex problem with the same certificate. The centre is the
+        identity matrix, or equal weights.
+
+        Parameters
+        ----------
+        floor : float
+            Share of the centre, between 0 and 1.
+
+        Returns
+        -------
+        KernelSet
+            Kernel set with the floor.
+        """
+        from tessella.kernels._floor import KernelsWithFloor
+
+        return KernelsWithFloor(self, floor)
 
     def count_params(self, n_features: int) -> int:
         """Return the side of P for data with `n_features` columns, if P is one matrix."""

@@ -393,6 +393,10 @@ class WeightSensitivities(Sensitivities):
         """See :meth:`Sensitivities.plus`."""
         return type(self)(self._products + other._products)
 
+    def matrix(self) -> FloatArray:
+        """See :meth:`Sensitivities.matrix`."""
+        return self._products
+
     def columns(self) -> FloatArray:
         """See :meth:`Sensitivities.columns`."""
         return self._products

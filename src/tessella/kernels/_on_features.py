@@ -162,6 +162,14 @@ class BoundOnFeatures(BoundKernelSet):
         self.kernels = KernelsOnFeatures(inner.kernels, features)
         self.n_samples, self.dtype, self.cone = inner.n_samples, inner.dtype, inner.cone
 
+    def kernel_parameter(self, P: Point) -> Point:
+        """See :meth:`BoundKernelSet.kernel_parameter`."""
+        return self._inner.kernel_parameter(P)
+
+    def free_parameter(self, P: Point) -> Point:
+        """See :meth:`BoundKernelSet.free_parameter`."""
+        return self._inner.free_parameter(P)
+
     def factor_gram(
         self, factors: Factors, centred: bool, out: NDArray[Any] | None
     ) -> NDArray[Any]:

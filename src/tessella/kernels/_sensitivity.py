@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.cones import Sensitivities, SumOfSensitivities
+from tessella.cones import Sensitivities, SumOfSensitivities, upper_triangle
 
 FloatArray = NDArray[np.float64]
 
@@ -39,11 +39,16 @@ class DenseSensitivities(Sensitivities):
 
     def gram(self) -> FloatArray:
         """See :meth:`Sensitivities.gram`."""
-        upper = np.triu_indices(len(self._gamma[0]))
-        weight = np.where(upper[0] == upper[1], 1.0, np.sqrt(2.0))
-        packed = self._gamma[:, upper[0], upper[1]] * weight
+        packed = self.matrix()
         product: FloatArray = packed @ packed.T
         return product
+
+    def matrix(self) -> FloatArray:
+        """See :meth:`Sensitivities.matrix`."""
+        row, column = upper_triangle(self._gamma.shape[1])
+        packed: FloatArray = self._gamma[:, row, column]
+        packed *= np.where(row == column, 1.0, np.sqrt(2.0))
+        return packed
 
     def transformed(self, F: FloatArray) -> Self:
         """See :meth:`Sensitivities.transformed`."""
@@ -131,6 +136,10 @@ class FactoredSensitivities(Sensitivities):
             np.column_stack([mixed, rows.low, lh]),
             np.column_stack([rows.low, mixed, lh]),
         )
+
+    def matrix(self) -> FloatArray:
+        """See :meth:`Sensitivities.matrix`."""
+        return self.rowwise().matrix()
 
     def rowwise(self) -> RowwiseSensitivities:
         """Return the same sensitivities in a form with separate vectors for each row."""
@@ -255,6 +264,22 @@ class RowwiseSensitivities(Sensitivities):
             result[i, j] = block
             result[j, i] = block.T
         return result
+
+    def matrix(self) -> FloatArray:
+        """See :meth:`Sensitivities.matrix`."""
+        vectors = (self._a, self._g, self._l, self._h[self._group])
+        a, g, low, h = (np.ascontiguousarray(part.T) for part in vectors)
+        side, size = a.shape
+        packed = np.empty((side * (side + 1) // 2, size))
+        for j in range(side):  # the upper triangle, column by column
+            first, upto = j * (j + 1) // 2, slice(0, j + 1)
+            column = packed[first : first + j + 1]
+            np.multiply(a[upto], g[j], out=column)
+            column += g[upto] * a[j] + low[upto] * h[j] + h[upto] * low[j]
+            # An entry off the diagonal counts twice, and its coordinate is √2 times the entry.
+            column[:j] *= np.sqrt(0.5)
+            column[j] *= 0.5
+        return packed.T
 
     def transformed(self, F: FloatArray) -> Self:
         """See :meth:`Sensitivities.transformed`."""

@@ -49,6 +49,14 @@ class StackedKernels(BoundKernelSet):
     def _slices(self) -> list[slice]:
         return list(map(slice, self._starts[:-1].tolist(), self._starts[1:].tolist()))
 
+    def kernel_parameter(self, P: Point) -> Point:
+        """See :meth:`BoundKernelSet.kernel_parameter`."""
+        return self._parts[0].kernel_parameter(P)
+
+    def free_parameter(self, P: Point) -> Point:
+        """See :meth:`BoundKernelSet.free_parameter`."""
+        return self._parts[0].free_parameter(P)
+
     def factor_gram(
         self, factors: Factors, centred: bool, out: NDArray[Any] | None
     ) -> NDArray[Any]:

@@ -178,6 +178,18 @@ class BoundSum(BoundKernelSet):
         self.n_samples, self.dtype = first.n_samples, first.dtype
         self.cone = ProductCone([part.cone for part in self.parts])
 
+    def kernel_parameter(self, P: Blocks) -> Blocks:
+        """See :meth:`BoundKernelSet.kernel_parameter`; the floor of a part is within its share."""
+        own = zip(self.parts, P, strict=True)
+        return Blocks(part.kernel_parameter(block) for part, block in own)
+
+    def free_parameter(self, P: Blocks) -> Blocks:
+        """See :meth:`BoundKernelSet.free_parameter`."""
+        return Blocks(
+            _scaled(part, block, part.cone.trace(block))
+            for part, block in zip(self.parts, P, strict=True)
+        )
+
     def factor_gram(
         self, factors: Factors, centred: bool, out: NDArray[Any] | None
     ) -> NDArray[Any]:
@@ -243,6 +255,11 @@ class SumMoments(Moments):
         """See :meth:`Moments.sensitivities`."""
         faces = zip(self._parts, _each(face, self._parts), strict=True)
         return SumOfSensitivities([part.sensitivities(own, rows) for part, own in faces])
+
+
+def _scaled(part: BoundKernelSet, block: Any, trace: float) -> Any:
+    """Return the free parameter of a block, which need not have trace one."""
+    return part.free_parameter(block / trace) * trace if trace > 0.0 else block
 
 
 def _each(face: Face, parts: Sequence[Any]) -> Sequence[Face]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from tessella.backend import ProductForm, effective_threads
 from tessella.cones import PSD, Face, Factors, Sensitivities, symmetric_factors
 from tessella.kernels._base import (
+    BoundKernelSet,
     BoundMatrixSet,
     FloatArray,
     KernelSet,
@@ -22,6 +23,7 @@ from tessella.kernels._base import (
     in_full,
     within,
 )
+from tessella.kernels._floor import checked_floor, raised, raised_parameter
 from tessella.kernels._monomials import checked_degree, count_monomials
 from tessella.kernels._predictor import Predictor
 from tessella.kernels._sensitivity import (
@@ -67,6 +69,12 @@ class TessellatedKernels(KernelSet):
         Treatment of points beyond the integration box. "extrapolate" integrates exactly, so that
         the kernel continues as a polynomial of degree d. "clip" moves the point to the box, so
         that the kernel is constant outside. "error" raises a ValueError.
+    floor : float, default=0.0
+        Share τ of the identity in P, between 0 and 1: what is learned is ``τ I + (1 - τ) P'`` with
+        P' positive semidefinite of the usual trace, by the same convex problem with the same
+        certificate. A learned P has rank one or two without a floor; with a positive one every
+        kernel is universal. With 1 nothing is learned and the kernel is the plain kernel of the
+        family, that of P = I.
 
     Notes
     -----
@@ -97,13 +105,14 @@ class TessellatedKernels(KernelSet):
     monomials: str = "x"
     balance: Any = "none"
     out_of_box: str = "extrapolate"
+    floor: float = 0.0
 
     family: ClassVar[str | None] = "tessellated"
 
     @property
     def by_rows(self) -> bool:
-        """See :attr:`KernelSet.by_rows`; only with powers of x, without powers of z."""
-        return self.monomials == "x"
+        """See :attr:`KernelSet.by_rows`; only with powers of x alone and without a floor."""
+        return self.monomials == "x" and not self.floor
 
     @property
     def margin(self) -> float:
@@ -127,11 +136,16 @@ class TessellatedKernels(KernelSet):
 
     def bind(
         self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
-    ) -> BoundTessellated:
+    ) -> BoundKernelSet:
         """See :meth:`KernelSet.bind`."""
         rows = as_rows(X)
         threads = effective_threads(n_jobs)
-        return BoundTessellated(self.resolve(rows), rows, np.dtype(dtype), threads)
+        plain = replace(self.resolve(rows), floor=0.0)
+        return raised(BoundTessellated(plain, rows, np.dtype(dtype), threads), self.floor)
+
+    def with_floor(self, floor: float) -> TessellatedKernels:
+        """See :meth:`KernelSet.with_floor`; the result has the parameter `floor`."""
+        return replace(self, floor=floor)
 
     def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> TessellatedKernels:
         """See :meth:`KernelSet.resolve`; distinct rows count equally, whatever their weight."""
@@ -153,10 +167,10 @@ class TessellatedKernels(KernelSet):
 
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
         """See :meth:`KernelSet.memory_estimate`."""
-        del itemsize  # nothing of size m² is held
+        fixed = itemsize * n_samples**2 if self.floor else 0  # otherwise nothing of size m² is held
         half = self.count_params(n_features) // 2
         powers = 1 if self.monomials == "x" else n_features + 1
-        return 8 * n_samples * (2 * n_features + 6 * powers * half)
+        return 8 * n_samples * (2 * n_features + 6 * powers * half) + fixed
 
     def cross(
         self, X: ArrayLike, Y: ArrayLike, P: FloatArray, *, n_jobs: int | None = None
@@ -171,7 +185,7 @@ class TessellatedKernels(KernelSet):
         """See :meth:`KernelSet.predictor`."""
         rows = as_rows(Y)
         basis = self._basis(rows.shape[1])
-        P = checked_parameter(P, basis.n_params)
+        P = self._kernel_parameter(P, basis.n_params)
         if coefficients.shape[1] == 1:
             return TessellatedPredictor(basis, P, rows, coefficients[:, 0])
         return TessellatedMatrixPredictor(basis, P, rows, coefficients)
@@ -180,17 +194,26 @@ class TessellatedKernels(KernelSet):
         """See :meth:`KernelSet.diag`."""
         rows = as_rows(X)
         basis = self._basis(rows.shape[1])
-        return Side(basis, rows).diag(*symmetric_factors(checked_parameter(P, basis.n_params)))
+        return Side(basis, rows).diag(*symmetric_factors(self._kernel_parameter(P, basis.n_params)))
+
+    def _kernel_parameter(self, P: FloatArray, n_params: int) -> FloatArray:
+        """Return a checked parameter with the floor, if there is one."""
+        free = checked_parameter(P, n_params)
+        if not self.floor:
+            return free
+        matrix: FloatArray = raised_parameter(free, PSD(n_params), checked_floor(self.floor))
+        return matrix
 
     def _basis(self, n_features: int) -> Basis:
-        return Basis(n_features=n_features, **self.get_params())
+        params = {name: value for name, value in self.get_params().items() if name != "floor"}
+        return Basis(n_features=n_features, **params)
 
     def _pair(self, X: ArrayLike, Y: ArrayLike, P: FloatArray) -> ProductPair:
         X_rows, Y_rows = as_rows(X), as_rows(Y)
         if X_rows.shape[1] != Y_rows.shape[1]:
             raise ValueError(f"X has {X_rows.shape[1]} features and Y has {Y_rows.shape[1]}.")
         basis = self._basis(X_rows.shape[1])
-        factors = symmetric_factors(checked_parameter(P, basis.n_params))
+        factors = symmetric_factors(self._kernel_parameter(P, basis.n_params))
         return ProductPair((Side(basis, X_rows), Side(basis, Y_rows)), *factors)
 
 

@@ -58,9 +58,10 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
 
     Parameters
     ----------
-    estimator : LearnedKernelSVC, LearnedKernelSVR, MultipleKernelSVC, MultipleKernelSVR or \
-            Pipeline, default=None
-        Estimator to tune. A pipeline has to end in one of the four. With None, the target decides:
+    estimator : estimator with a learned kernel or Pipeline, default=None
+        Estimator to tune: a LearnedKernelSVC, LearnedKernelSVR, LearnedKernelRidge,
+        LearnedKernelRidgeClassifier, MultipleKernelSVC or MultipleKernelSVR, or a pipeline that
+        ends in one of them. With None, the target decides:
         :class:`~tessella.LearnedKernelSVC` for labels (two values, text, or at most 20 different
         whole numbers) and :class:`~tessella.LearnedKernelSVR` for any other numbers.
     param_grid : dict or list of dict, default=None

@@ -267,8 +267,9 @@ def check_learner(estimator: Any) -> None:
     if not isinstance(last_step(estimator), BaseLearnedKernel):
         raise TypeError(
             f"estimator={estimator!r} must be a LearnedKernelSVC, LearnedKernelSVR, "
-            "MultipleKernelSVC or MultipleKernelSVR, or a Pipeline that ends in one. For other "
-            "estimators use sklearn.model_selection.GridSearchCV."
+            "LearnedKernelRidge, LearnedKernelRidgeClassifier, MultipleKernelSVC or "
+            "MultipleKernelSVR, or a Pipeline that ends in one. For other estimators use "
+            "sklearn.model_selection.GridSearchCV."
         )
 
 

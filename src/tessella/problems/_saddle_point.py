@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tessella.cones import Point, Spectrum, inner
+from tessella.cones import Face, Point, Sensitivities, Spectrum, inner
 from tessella.kernels import BoundKernelSet
 from tessella.svm import DualProblem, best_intercepts, relative_gap
 
@@ -129,6 +129,10 @@ class DualPoint:
         if self._problem.fixed is None:
             return self._problem.cone.support(self.spectrum)
         return max(0.0, float(self.w @ self._moments.scores(self._problem.fixed)))
+
+    def sensitivities(self, face: Face, rows: NDArray[np.intp]) -> Sensitivities:
+        """Return the derivatives of the scores of `rows` with respect to a parameter of a face."""
+        return self._moments.sensitivities(face, rows)
 
     @property
     def lower(self) -> float:

@@ -8,6 +8,9 @@ working-set     An exact SVM on all samples alternates with the joint method on 
                 large parameter moves in its leading directions only.
 joint           One interior point iteration over all samples and the parameter together, which
                 costs O(m³) a step. The default for up to 200 rows.
+newton          Newton's method in the parameter alone, for losses without bounds such as the
+                squared loss: a linear system for all machines at a time. The default for several
+                machines with such a loss; the default for a single one is joint.
 frank-wolfe     Algorithm 2 of the paper. Its steps are cheap and its gap falls like 1/k, so it is
                 suited to approximate solutions.
 apd             The accelerated primal-dual method of the paper's appendix, with adaptive steps
@@ -33,6 +36,7 @@ from tessella.solvers.fixed import fixed
 from tessella.solvers.frank_wolfe import frank_wolfe
 from tessella.solvers.hybrid import hybrid
 from tessella.solvers.joint import joint
+from tessella.solvers.newton import NewtonSettings, newton
 from tessella.solvers.sdp import sdp
 from tessella.solvers.simple_mkl import simple_mkl
 from tessella.solvers.working_set import WorkingSetSettings, working_set
@@ -43,6 +47,7 @@ __all__ = [
     "IterationRecord",
     "Monitor",
     "Monitors",
+    "NewtonSettings",
     "Run",
     "SolverResult",
     "SolverStatus",
@@ -57,6 +62,7 @@ __all__ = [
     "frank_wolfe",
     "hybrid",
     "joint",
+    "newton",
     "run_to_end",
     "sdp",
     "simple_mkl",

@@ -17,6 +17,7 @@ from tessella.solvers.fixed import fixed
 from tessella.solvers.frank_wolfe import frank_wolfe
 from tessella.solvers.hybrid import hybrid
 from tessella.solvers.joint import joint
+from tessella.solvers.newton import newton
 from tessella.solvers.sdp import sdp
 from tessella.solvers.simple_mkl import simple_mkl
 from tessella.solvers.working_set import DEFAULT_SETTINGS, working_set
@@ -47,6 +48,7 @@ SOLVERS: dict[str, Solver] = {
     "frank-wolfe": frank_wolfe,
     "hybrid": hybrid,
     "joint": joint,
+    "newton": newton,
     "sdp": sdp,
     "simple-mkl": simple_mkl,
     "working-set": working_set,
@@ -68,6 +70,10 @@ def choose_solver(name: str, problem: SaddlePoint) -> Solver:
     every name. "auto" chooses the joint method up to 200 rows, where one run of it costs less than
     finding a working set. It chooses the working-set method for more rows, and for a parameter so
     large that it is moved a few directions at a time.
+
+    With a loss without bounds, all samples are free and a working set has no meaning. "auto" then
+    chooses the joint method for a single machine in float64, and Newton's method in the parameter
+    alone for several machines, which share one factorisation in each step.
     """
     check_solver(name)
     if problem.fixed is not None:
@@ -75,6 +81,9 @@ def choose_solver(name: str, problem: SaddlePoint) -> Solver:
     if name != "auto":
         return SOLVERS[name]
     kernels = problem.kernels
+    if problem.dual.is_smooth:
+        single = len(problem.dual.losses) == 1 and kernels.dtype == np.float64
+        return joint if single else newton
     small = kernels.n_samples <= _JOINT_MAX_ROWS and kernels.cone.moves_whole
     return joint if small and kernels.dtype == np.float64 else working_set
 
@@ -85,6 +94,7 @@ _MATRICES = {
     "apd": 2,
     "hybrid": 2,
     "sdp": 2,
+    "newton": 3,
     "simple-mkl": 3,
     "working-set": 1,
 }
@@ -92,7 +102,9 @@ _USUAL_MATRICES = 2  # of a solver that somebody else has added to SOLVERS
 _KEPT_ROWS = 2000  # of a kernel matrix, below which a solver would compute them over and over
 
 
-def working_memory(name: str, sizes: Sequence[int], itemsize: int, *, by_rows: bool) -> int:
+def working_memory(
+    name: str, sizes: Sequence[int], itemsize: int, *, by_rows: bool, smooth: bool = False
+) -> int:
     """Return the bytes that a solver needs in addition to those of the kernel set.
 
     Parameters
@@ -106,9 +118,14 @@ def working_memory(name: str, sizes: Sequence[int], itemsize: int, *, by_rows: b
         Number of bytes of an entry of a kernel matrix.
     by_rows : bool
         Whether the kernel set gives single rows of a kernel matrix.
+    smooth : bool
+        Whether the loss has no bounds. Matrices are then factorised, always in float64.
     """
     check_solver(name)
     n_samples, largest = sum(sizes), max(sizes)
+    if smooth:
+        itemsize = 8
+        name = "joint" if name == "auto" else name
     if name == "auto":
         name = "joint" if n_samples <= _JOINT_MAX_ROWS else "working-set"
     if name != "working-set":

@@ -10,16 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.backend import KernelOnDemand
+from tessella.backend import KernelOnDemand, effective_threads, limit_blas
 from tessella.cones import Point
-from tessella.kernels import KernelWorkspace
+from tessella.kernels import KernelWorkspace, SharedKernels
 from tessella.problems import Certificate, DualPoint, SaddlePoint
 from tessella.solvers._monitor import Callback as Callback
 from tessella.solvers._monitor import as_monitor
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
-from tessella.svm import DualProblem, DualStatus, relative_gap, solve_dual
+from tessella.svm import (
+    DualProblem,
+    DualStatus,
+    SmoothDual,
+    relative_gap,
+    solve_dual,
+    whole_matrix,
+)
 
 FloatArray = NDArray[np.float64]
+
+
+#: Names of the solvers for losses without bounds, for messages.
+UNBOUNDED_SOLVERS = "'newton', 'joint', 'frank-wolfe', 'apd', 'hybrid' and 'simple-mkl'"
 
 
 class StopRun(Exception):  # noqa: N818 - the end of a run is not an error
@@ -207,6 +218,8 @@ class Run:
         tol: float,
     ) -> tuple[SvmAnswer, SolverStatus | None]:
         """Solve the SVM of every machine; also return the reason to stop, if there is one."""
+        if dual.is_smooth and isinstance(self.problem.kernels, SharedKernels):
+            return self._solve_together(K, dual), None
         kernels = _blocks(K, dual) if isinstance(K, np.ndarray) else K
         w = np.zeros(dual.size) if w0 is None else dual.feasible(w0)
         residual, objective = np.zeros(dual.size), 0.0
@@ -227,6 +240,21 @@ class Run:
             if solution.status in _STOPPED:
                 return SvmAnswer(w, residual, objective), _STOPPED[solution.status]
         return SvmAnswer(w, residual, objective), None
+
+    def _solve_together(
+        self, K: NDArray[Any] | Iterable[NDArray[Any] | KernelOnDemand], dual: DualProblem
+    ) -> SvmAnswer:
+        """Solve machines that share their rows and have a smooth loss, by one factorisation."""
+        first = K if isinstance(K, np.ndarray) else next(iter(K))
+        threads = effective_threads(self.n_jobs)
+        matrix = whole_matrix(first, threads)
+        self._n_svm += 1
+        with limit_blas(threads, len(matrix)):
+            answer = SmoothDual(matrix, dual)
+            w = dual.feasible(answer.w)
+            scores = self.problem.kernels.times(matrix, w)
+        residual = answer.residual - answer.intercepts[dual.machine_of]
+        return SvmAnswer(w, residual, dual.kappa(w) - 0.5 * float(w @ scores))
 
     def seconds_left(self) -> float | None:
         """Seconds until the time limit of the run; None without a limit."""
@@ -284,6 +312,10 @@ class Run:
         )
         self._history.append(entry)
         return entry
+
+    def count_svm(self) -> None:
+        """Count an SVM that the solver has solved itself, by a linear system."""
+        self._n_svm += 1
 
     def count_newton(self, steps: int = 1) -> None:
         """Count Newton steps of the joint method."""
@@ -358,12 +390,20 @@ class Run:
 
 
 def _blocks(K: NDArray[Any], dual: DualProblem) -> Iterator[NDArray[Any]]:
-    """Yield the matrix of each machine from the block diagonal matrix of all machines."""
-    if len(dual.starts) == 1:
-        yield K
-        return
+    """Yield the matrix of each machine, from a block diagonal or a shared matrix."""
+    shared = len(K) * len(dual.starts) == dual.size
     for rows in dual.machines:
-        yield np.ascontiguousarray(K[rows, rows])
+        yield K if shared else np.ascontiguousarray(K[rows, rows])
+
+
+def require_bounds(solver: str, problem: SaddlePoint) -> None:
+    """Raise a ValueError if a solver that needs losses with finite bounds has another loss."""
+    if not problem.dual.is_boxed:
+        names = ", ".join(sorted({type(loss).__name__ for loss in problem.dual.losses}))
+        raise ValueError(
+            f"The solver {solver!r} needs a loss with finite bounds, such as HingeLoss or "
+            f"TubeLoss; got {names}. Use one of the solvers 'auto', {UNBOUNDED_SOLVERS}."
+        )
 
 
 def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:

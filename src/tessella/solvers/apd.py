@@ -14,7 +14,7 @@ from tessella.cones import Point, inner
 from tessella.kernels import BoundKernelSet
 from tessella.problems import SaddlePoint
 from tessella.solvers._result import SolverResult, SolverStatus
-from tessella.solvers._run import Callback, Run, StopRun, run_to_end
+from tessella.solvers._run import Callback, Run, StopRun, require_bounds, run_to_end
 from tessella.solvers.frank_wolfe import add_scaled
 
 FloatArray = NDArray[np.float64]
@@ -116,6 +116,8 @@ def apd(
     O(m · support · n_P) and two eigenproblems of side n_P. The method holds two m × m matrices in
     addition to those of the kernel set, or one with safe steps.
     """
+    if safe_steps:
+        require_bounds("apd with safe_steps", problem)  # the theorem bounds w by its box
     P = problem.cone.checked(parameter0)
     run = ProximalRun(
         "apd",
@@ -167,11 +169,11 @@ class _KernelMetric(_Metric):
     """M = K(I), the sum of all kernels of the set."""
 
     def __init__(self, kernels: BoundKernelSet) -> None:
+        self._kernels = kernels
         self._M = kernels.gram(kernels.cone.identity, centred=True)
 
     def times(self, w: FloatArray) -> FloatArray:
-        product: FloatArray = (self._M @ w.astype(self._M.dtype)).astype(np.float64)
-        return product
+        return self._kernels.times(self._M, w)
 
     def add_to(self, K: NDArray[Any], scale: float) -> None:
         add_scaled(K, self._M, scale)

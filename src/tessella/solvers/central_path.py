@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.cones import Face, Point, Sensitivities, inner
+from tessella.kernels import BoundKernelSet, SharedKernels
 from tessella.problems import SaddlePoint
 from tessella.svm import (
     CentralPathProblem,
@@ -15,9 +16,18 @@ from tessella.svm import (
     DualProblem,
     Halves,
     Linearisation,
+    SmoothDual,
+    whole_matrix,
 )
 
-__all__ = ["RestrictedProblem", "WholeProblem", "inwards", "neutral_alpha", "state_near"]
+__all__ = [
+    "RestrictedProblem",
+    "WholeProblem",
+    "inwards",
+    "neutral_alpha",
+    "solve_smooth",
+    "state_near",
+]
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -44,7 +54,7 @@ class WholeProblem(CentralPathProblem):
         return Linearisation(
             K=K,
             sensitivities=_Centred(inner_sensitivities, self.dual),
-            scores=K @ w,
+            scores=self.kernels.times(K, w),
             half_gradient=0.5 * moments.gradient,
         )
 
@@ -129,6 +139,9 @@ class _Centred(Sensitivities):
     def plus(self, other: Self) -> Self:
         return type(self)(self._inner.plus(other._inner), self._dual)
 
+    def matrix(self) -> FloatArray:
+        return self._centred(self._inner.matrix())
+
     def columns(self) -> FloatArray | None:
         columns = self._inner.columns()
         return None if columns is None else self._centred(columns)
@@ -142,23 +155,40 @@ def _centred(values: FloatArray, dual: DualProblem) -> FloatArray:
     return result
 
 
+def solve_smooth(kernels: BoundKernelSet, dual: DualProblem, P: Point) -> list[SmoothDual]:
+    """Solve machines with a smooth loss for a feasible parameter, by linear systems.
+
+    Machines that share their rows are one entry of the list, with one factorisation, and other
+    machines are an entry each. The entries have the order of the dual vector.
+    """
+    shared = isinstance(kernels, SharedKernels)
+    parts = [dual] if shared else dual.each
+    factors = kernels.cone.positive_factors(P)
+    return [
+        SmoothDual(whole_matrix(part.factor_gram(factors, True, None), 1), own)
+        for part, own in zip(kernels.machines[: len(parts)], parts, strict=True)
+    ]
+
+
 def state_near(
-    problem: WholeProblem | RestrictedProblem, M: Point, alpha: FloatArray
+    problem: CentralPathProblem, M: Point, alpha: FloatArray
 ) -> tuple[CentralPathState, float]:
     """Return an iterate with the given interior M and α, and the scale of the scores."""
     halves, cone = problem.halves, problem.cone
+    bounded = halves.bounded
     here = problem.linearise(halves.join(alpha), M, cone.factor(M))
     middle = np.array([np.median(here.scores[rows]) for rows in problem.dual.machines])
     spread = float(np.abs(here.scores - middle[problem.dual.machine_of]).max())
     scale = max(float(np.abs(problem.dual.linear).max()), spread, 1e-12)
     top = cone.support(cone.spectrum(here.half_gradient))
-    even = float(alpha.max()) * scale * len(alpha) / inner(cone.unit, cone.identity)
-    xi = max(1.1 * top, even)
+    highest = float(alpha.max(where=bounded, initial=0.0))
+    even = highest * scale * len(alpha) / inner(cone.unit, cone.identity)
+    xi = max(1.1 * top, even, 1e-12)
     state = CentralPathState(
         alpha=alpha,
         M=M,
-        zl=np.full(len(alpha), scale),
-        zu=scale * float(alpha.max()) / (halves.upper - alpha),
+        zl=np.where(bounded, scale, 0.0),
+        zu=np.where(bounded, scale * highest / halves.above(alpha), 0.0),
         S=xi * cone.unit - here.half_gradient,
         nu=-middle,
         xi=xi,
@@ -167,9 +197,9 @@ def state_near(
 
 
 def inwards(halves: Halves, w: FloatArray) -> FloatArray:
-    """Return the halves of w, moved a twentieth of the way into their box."""
-    alpha: FloatArray = 0.9 * np.maximum(halves.sign * w[halves.sample], 0.0)
-    return alpha + 0.05 * halves.upper
+    """Return the halves of w, moved a twentieth of the way into their box if they have one."""
+    given = halves.given(w)
+    return np.where(halves.bounded, 0.9 * given + 0.05 * halves.upper, given)
 
 
 def neutral_alpha(problem: WholeProblem, M: Point) -> FloatArray:
@@ -177,9 +207,12 @@ def neutral_alpha(problem: WholeProblem, M: Point) -> FloatArray:
 
     Samples with two halves start in the middle of their box, where w is zero. With one half per
     sample w cannot be zero, and the middle of the box is far too large if C is nearly that of a
-    hard margin. The start is then the maximiser of the dual along a balanced ray.
+    hard margin. The start is then the maximiser of the dual along a balanced ray. Without bounds
+    the start is the solution for M, which is that of a linear system.
     """
     dual, halves = problem.dual, problem.halves
+    if dual.is_smooth:
+        return np.concatenate([own.w for own in solve_smooth(problem.kernels, dual, M)])
     if len(halves.sample) > halves.size:
         return 0.5 * halves.upper
     ray = dual.feasible(np.where(dual.linear > 0, dual.upper, dual.lower))

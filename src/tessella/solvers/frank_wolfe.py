@@ -210,8 +210,7 @@ class FrankWolfeStage:
 
     def _slope(self) -> float:
         """Return the derivative of the value along the change of K at the current w."""
-        w = self._w
-        return -0.5 * float(w @ (self._change @ w.astype(self._change.dtype)).astype(np.float64))
+        return -0.5 * float(self._w @ self._kernels.times(self._change, self._w))
 
 
 def add_scaled(K: NDArray[np.float64], change: NDArray[np.float64], scale: float) -> None:

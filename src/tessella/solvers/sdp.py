@@ -15,7 +15,7 @@ from tessella.cones import PSD, Cone, Point, ProductCone
 from tessella.kernels import BoundKernelSet
 from tessella.problems import SaddlePoint
 from tessella.solvers._result import SolverResult, SolverStatus
-from tessella.solvers._run import Callback, Run, run_to_end
+from tessella.solvers._run import Callback, Run, require_bounds, run_to_end
 from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
@@ -97,6 +97,7 @@ def sdp(
     takes O(m⁶) operations and O(m⁴) bytes. It needs 20 to 40 iterations. A memory of 8 GiB is
     enough for about m = 155.
     """
+    require_bounds("sdp", problem)
     P = problem.cone.checked(parameter0)
     clarabel = _clarabel()
     _refuse_large(problem.kernels, max_rows)

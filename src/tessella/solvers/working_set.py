@@ -12,7 +12,7 @@ from tessella.backend import limit_blas
 from tessella.cones import Face, Point
 from tessella.problems import SaddlePoint
 from tessella.solvers._result import SolverResult, SolverStatus
-from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, run_to_end
+from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, require_bounds, run_to_end
 from tessella.solvers.central_path import (
     RestrictedProblem,
     WholeProblem,
@@ -170,6 +170,7 @@ def working_set(
     working set. Of more than 32 weights, those move that are not zero or whose kernels have the
     largest wᵀK_i w.
     """
+    require_bounds("working-set", problem)
     start = None if parameter0 is None else problem.cone.checked(parameter0)
     run = Run(
         "working-set",

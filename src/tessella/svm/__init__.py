@@ -4,7 +4,7 @@ The interior point iteration lives here too. It serves the machines alone and, w
 a cone, all solvers that learn a kernel.
 """
 
-from tessella.svm._dual import solve_dual
+from tessella.svm._dual import solve_dual, whole_matrix
 from tessella.svm._halves import Halves
 from tessella.svm._interior import interior_point
 from tessella.svm._interior_point import (
@@ -13,9 +13,10 @@ from tessella.svm._interior_point import (
     InteriorPoint,
     Linearisation,
 )
-from tessella.svm._loss import HingeLoss, Loss, PiecewiseLinearLoss, TubeLoss
+from tessella.svm._loss import HingeLoss, Loss, PiecewiseLinearLoss, SquaredLoss, TubeLoss
 from tessella.svm._problem import DualProblem, best_intercept, best_intercepts
 from tessella.svm._settings import CostModel, DualSettings
+from tessella.svm._smooth import RidgeInverse, SmoothDual
 from tessella.svm._solution import DualSolution, DualStatus, relative_gap
 
 __all__ = [
@@ -32,10 +33,14 @@ __all__ = [
     "Linearisation",
     "Loss",
     "PiecewiseLinearLoss",
+    "RidgeInverse",
+    "SmoothDual",
+    "SquaredLoss",
     "TubeLoss",
     "best_intercept",
     "best_intercepts",
     "interior_point",
     "relative_gap",
     "solve_dual",
+    "whole_matrix",
 ]

@@ -15,11 +15,12 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Halves:
-    """The nonnegative parts of a dual vector, which interior point methods use as variables.
+    """The parts of a dual vector, which interior point methods use as variables.
 
     A dual variable with bounds on both sides of zero is the difference of two nonnegative
-    variables, and one with a single sign has one of them. The dual vector w of f samples is
-    then the sum of ``sign * alpha`` over the parts alpha of each sample.
+    variables, and one with a single sign has one of them. A dual variable without bounds, whose
+    loss has a curvature, is its own single part. The dual vector w of f samples is then the sum
+    of ``sign * alpha`` over the parts alpha of each sample.
 
     Attributes
     ----------
@@ -30,7 +31,10 @@ class Halves:
     cost : ndarray of shape (N,)
         Coefficient of each part in the dual objective.
     upper : ndarray of shape (N,)
-        Upper bound of each part. The lower bound is zero.
+        Upper bound of each part, whose lower bound is zero; infinity for a part without bounds.
+    curvature : ndarray of shape (N,)
+        Coefficient of half the square of each part, which the dual objective subtracts. Zero for
+        a part with bounds.
     size : int
         Number of samples f.
     """
@@ -39,20 +43,25 @@ class Halves:
     sign: FloatArray
     cost: FloatArray
     upper: FloatArray
+    curvature: FloatArray
     size: int
 
     @classmethod
     def of(cls, dual: DualProblem) -> Halves:
         """Return the parts of a dual problem, without those that can only be zero.
 
-        The losses of the problem must have finite bounds and no curvature.
+        The loss of each machine must have finite bounds and no curvature, or curvature and
+        neither bounds nor a kink.
         """
-        if not dual.is_boxed:
-            names = ", ".join(sorted({type(loss).__name__ for loss in dual.losses}))
+        refused = [own for own in dual.each if not (own.is_boxed or own.is_smooth)]
+        if refused:
+            names = ", ".join(sorted({type(own.losses[0]).__name__ for own in refused}))
             raise ValueError(
-                f"Halves supports losses with finite bounds and without curvature; got {names}."
+                f"Halves supports losses with finite bounds and without curvature, or with "
+                f"curvature and without bounds; got {names}."
             )
-        up, down = np.flatnonzero(dual.upper > 0), np.flatnonzero(dual.lower < 0)
+        whole = np.isinf(dual.upper)
+        up, down = np.flatnonzero(dual.upper > 0), np.flatnonzero((dual.lower < 0) & ~whole)
         sample = np.concatenate([up, down])
         sign = np.concatenate([np.ones(len(up)), -np.ones(len(down))])
         return cls(
@@ -60,8 +69,33 @@ class Halves:
             sign=sign,
             cost=sign * dual.linear[sample] - dual.epsilon[sample],
             upper=np.concatenate([dual.upper[up], -dual.lower[down]]),
+            curvature=dual.curvature[sample],
             size=dual.size,
         )
+
+    @cached_property
+    def bounded(self) -> NDArray[np.bool_]:
+        """Whether each part has bounds; an array of shape (N,)."""
+        bounded: NDArray[np.bool_] = np.isfinite(self.upper)
+        return bounded
+
+    @cached_property
+    def n_bounds(self) -> int:
+        """Number of bounds of all parts, two for each part that has any."""
+        return 2 * int(np.count_nonzero(self.bounded))
+
+    def below(self, alpha: FloatArray) -> FloatArray:
+        """Return the distance of each part from its lower bound; one where there is no bound."""
+        return np.where(self.bounded, alpha, 1.0)
+
+    def above(self, alpha: FloatArray) -> FloatArray:
+        """Return the distance of each part from its upper bound; one where there is no bound."""
+        return np.where(self.bounded, self.upper - alpha, 1.0)
+
+    def given(self, w: FloatArray) -> FloatArray:
+        """Return the parts of a dual vector; of two parts of a sample, one is zero."""
+        signed: FloatArray = self.sign * w[self.sample]
+        return np.where(self.bounded, np.maximum(signed, 0.0), signed)
 
     def total(self, values: FloatArray) -> FloatArray:
         """Return the sum of `values` over the parts of each sample."""
@@ -88,7 +122,8 @@ class Halves:
             Multipliers of the upper bounds.
         """
         unit = (float(zl.max()) + float(zu.max())) / np.maximum(self.upper, 1e-300)
-        at_zero, at_upper = alpha * unit < zl, (self.upper - alpha) * unit < zu
+        at_zero = self.bounded & (alpha * unit < zl)
+        at_upper = self.bounded & (self.above(alpha) * unit < zu)
         return np.where(at_zero, 0.0, np.where(at_upper, self.upper, alpha))
 
     @cached_property

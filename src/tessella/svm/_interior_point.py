@@ -1,15 +1,16 @@
 """The interior point iteration for the dual vector and the parameter of the kernel together.
 
 The unknowns are nonnegative halves α of the dual vector (w = Σ sign·α; one half per sample in
-classification, two in regression) and a parameter M of a cone, whose trace is one. With the
-multipliers ν, ξ of the two equations, zl, zu of the bounds 0 ≤ α ≤ u and S of the cone, the
-optimality conditions are
+classification, two in regression with a tube, and w itself for the squared loss, which has no
+bounds) and a parameter M of a cone, whose trace is one. With the multipliers ν, ξ of the two
+equations, zl, zu of the bounds 0 ≤ α ≤ u and S of the cone, the optimality conditions are
 
-    sign·(scores(w, M) + ν) - cost - zl + zu = 0        Σw = total
+    sign·(scores(w, M) + ν) - cost + curvature·α - zl + zu = 0        Σw = total
     ξ·unit - ½ D(w) - S = 0                             trace M = 1
     α zl = μ,   (u - α) zu = μ,   M ∘ S = μ e           with μ → 0
 
-with one sum and one ν for each machine if there are several. The cone may consist of positive
+with one sum and one ν for each machine if there are several, and without zl, zu and their products
+where there are no bounds. The cone may consist of positive
 semidefinite matrices, of nonnegative weights, or of products of those. It may also be empty: then
 the kernel is given, and the iteration solves a support vector machine.
 
@@ -17,7 +18,7 @@ Newton's method is written in the variables of Nesterov and Todd, in which M and
 diagonal Λ at the current iterate (:class:`tessella.cones.Scaling`). There the linearised
 complementarity is diagonal, dX + dZ = μ Λ⁻¹ - Λ, so everything but w can be eliminated:
 
-    (K + J Jᵀ + T) dw = rhs,    T⁻¹ = Σ over the halves of α (u - α) / (...)
+    (K + J Jᵀ + T) dw = rhs,    T⁻¹ = Σ over the halves of 1 / (curvature + zl/α + zu/(u - α))
 
 where row k of J is the derivative of the score of sample k with respect to X. A step consists of
 one Cholesky factorisation of the side of w, Mehrotra's predictor and corrector, and up to two
@@ -50,8 +51,9 @@ class Linearisation:
 
     Attributes
     ----------
-    K : ndarray of shape (f, f)
-        Kernel matrix of the samples that move, for the current M.
+    K : ndarray of shape (f, f), or (f / c, f / c)
+        Kernel matrix of the samples that move, for the current M. If c machines share one matrix,
+        it is that matrix.
     sensitivities : Sensitivities
         Derivatives with respect to M of the scores of the samples that move.
     scores : ndarray of shape (f,)
@@ -167,14 +169,16 @@ class InteriorPoint:
         self.here = here = self.problem.linearise(w, state.M, self.root)
         dual = self.problem.dual
         shifted = here.scores + state.nu[dual.machine_of]
+        bent = halves.curvature * state.alpha
         self.alpha_residual = (
-            halves.sign * shifted[halves.sample] - halves.cost - state.zl + state.zu
+            halves.sign * shifted[halves.sample] - halves.cost + bent - state.zl + state.zu
         )
         self.sum_residual = dual.sums(w) - self.problem.sum_w
         self.cone_residual = state.xi * self.unit - here.half_gradient - state.S
         self.trace_residual = inner(self.unit, state.M) - 1.0 if cone.degree else 0.0
         self.gap = self._complementarity()
-        value = abs(float(halves.cost @ state.alpha) - 0.5 * float(w @ here.scores))
+        kappa = float(halves.cost @ state.alpha) - 0.5 * float(bent @ state.alpha)
+        value = abs(kappa - 0.5 * float(w @ here.scores))
         value += 1e-12 * self._scale
         self.merit = max(
             self.gap / value,
@@ -184,14 +188,15 @@ class InteriorPoint:
         )
 
     def _complementarity(self) -> float:
-        s = self.state
-        above = self.problem.halves.upper - s.alpha
-        return float(s.alpha @ s.zl + above @ s.zu) + inner(s.M, s.S)
+        s, halves = self.state, self.problem.halves
+        bounds = halves.below(s.alpha) @ s.zl + halves.above(s.alpha) @ s.zu
+        return float(bounds) + inner(s.M, s.S)
 
     def advance(self) -> float:
         """Take a predictor-corrector step; return its length, 0 if rounding prevents a step."""
         state = self.state
-        inside = min(state.alpha.min(), (self.problem.halves.upper - state.alpha).min()) > 0.0
+        halves = self.problem.halves
+        inside = min(halves.below(state.alpha).min(), halves.above(state.alpha).min()) > 0.0
         if not (inside and np.isfinite(self.merit)):
             return 0.0  # rounding has moved a half to its bound
         try:
@@ -253,16 +258,22 @@ class _MachineFactors(_Factor):
     """A Cholesky factorisation for each machine, and J as a border that couples them.
 
     K is block diagonal, so if J has few columns this is cheaper than one factorisation of the whole
-    matrix by the square of the number of machines.
+    matrix by the square of the number of machines. Machines that share K and have the same T share
+    a factorisation too.
     """
 
     def __init__(
         self, K: FloatArray, T: FloatArray, columns: FloatArray, dual: DualProblem
     ) -> None:
         self._machines = dual.machines
-        self._factors = [
-            _cholesky(np.ascontiguousarray(K[rows, rows]), T[rows]) for rows in self._machines
-        ]
+        self._factors: list[FloatArray] = []
+        for rows in self._machines:
+            shared = len(K) < len(T)
+            if shared and self._factors and np.array_equal(T[rows], T[self._machines[0]]):
+                self._factors.append(self._factors[0])
+                continue
+            block = K.copy() if shared else np.ascontiguousarray(K[rows, rows])
+            self._factors.append(_cholesky(block, T[rows]))
         self._columns = columns
         self._solved = self._solve_machines(columns)
         border = columns.T @ self._solved
@@ -279,6 +290,13 @@ class _MachineFactors(_Factor):
         coupling = lapack.dpotrs(self._border, self._columns.T @ alone, lower=1)[0]
         solution: FloatArray = alone - self._solved @ coupling
         return solution
+
+
+def shared_product(K: FloatArray, v: FloatArray) -> FloatArray:
+    """Return K times a vector, or times the part of each machine if machines share K."""
+    if len(K) == len(v):
+        return K @ v
+    return (v.reshape(-1, len(K)) @ K).ravel()  # K is symmetric
 
 
 def _cholesky(matrix: FloatArray, diagonal: FloatArray) -> FloatArray:
@@ -309,9 +327,10 @@ class _NewtonSystem:
         self._method, self._dual = method, method.problem.dual
         cone = method.problem.cone
         self._refinements = next(n for bound, n in _REFINEMENTS if method.merit >= bound)
-        self.order = 2 * len(state.alpha) + cone.degree
-        self._above = self._halves.upper - state.alpha
-        self._theta = state.zl / state.alpha + state.zu / self._above
+        self.order = self._halves.n_bounds + cone.degree
+        self._below = self._halves.below(state.alpha)
+        self._above = self._halves.above(state.alpha)
+        self._theta = self._halves.curvature + state.zl / self._below + state.zu / self._above
         self.scaling = cone.scaling(method.root, state.S)
         self._unit = self.scaling.to_scaled(method.unit)
         self._cone_residual = self.scaling.to_scaled(method.cone_residual)
@@ -325,8 +344,11 @@ class _NewtonSystem:
         # A sample without halves (weight zero) cannot move, which a very large T ensures.
         fixed = 1e12 * float(np.abs(np.diag(self._K)).max() + 1.0 / softness.max())
         self._T = 1.0 / np.maximum(softness, 1.0 / fixed)
+        shared = len(self._K) < len(self._T)
         columns = self._J.columns() if len(self._dual.starts) > 1 else None
-        if columns is not None and columns.shape[1] < len(self._T) // 2:
+        if shared and columns is None:
+            columns = self._J.matrix()
+        if columns is not None and (shared or columns.shape[1] < len(self._T) // 2):
             self._factor: _Factor = _MachineFactors(self._K, self._T, columns, self._dual)
         else:
             self._factor = _WholeFactor(self._K, self._T, self._J)
@@ -354,22 +376,24 @@ class _NewtonSystem:
 
     def _times(self, v: FloatArray) -> FloatArray:
         """Return the matrix of the Newton equations times a vector."""
-        result: FloatArray = self._K @ v + self._J.apply(self._J.adjoint(v)) + self._T * v
+        pushed = shared_product(self._K, v) + self._T * v
+        result: FloatArray = pushed + self._J.apply(self._J.adjoint(v))
         return result
 
     def predictor(self) -> _Step:
         """Return the step towards complementarity zero."""
         state = self._method.state
         return self._step(
-            -state.alpha * state.zl, -self._above * state.zu, self.scaling.towards(0.0)
+            -self._below * state.zl, -self._above * state.zu, self.scaling.towards(0.0)
         )
 
     def corrector(self, affine: _Step, mu: float) -> _Step:
         """Return the step towards `mu`, corrected by the second-order error of the predictor."""
         state = self._method.state
+        aim = np.where(self._halves.bounded, mu, 0.0)
         return self._step(
-            mu - state.alpha * state.zl - affine.alpha * affine.zl,
-            mu - self._above * state.zu + affine.alpha * affine.zu,
+            aim - self._below * state.zl - affine.alpha * affine.zl,
+            aim - self._above * state.zu + affine.alpha * affine.zu,
             self.scaling.towards(mu, affine.X, affine.Z),
         )
 
@@ -377,7 +401,7 @@ class _NewtonSystem:
         """Return the step for given right-hand sides of the complementarity equations."""
         method, halves, theta = self._method, self._halves, self._theta
         state, count = method.state, len(self._dual.starts)
-        rho = -method.alpha_residual + rl / state.alpha - ru / self._above
+        rho = -method.alpha_residual + rl / self._below - ru / self._above
         # In scaled variables, dX = rX - residual + Jᵀdw - dξ unit.
         pushed = rX - self._cone_residual
         rhs = self._T * halves.total(halves.sign * rho / theta) - self._J.apply(pushed)
@@ -391,14 +415,15 @@ class _NewtonSystem:
         dnu, dxi = change[:count], float(change[count:].sum())
         pull = self._J.adjoint(dw) - dxi * self._unit
         dX = pushed + pull
-        score_change = self._K @ dw + self._J.apply(dX) + dnu[self._dual.machine_of]
+        score_change = shared_product(self._K, dw) + dnu[self._dual.machine_of]
+        score_change += self._J.apply(dX)
         dalpha = halves.split(dw, score_change, rho, theta)
         return _Step(
             alpha=dalpha,
             w=dw,
             X=dX,
             Z=self._cone_residual - pull,
-            zl=(rl - state.zl * dalpha) / state.alpha,
+            zl=(rl - state.zl * dalpha) / self._below,
             zu=(ru + state.zu * dalpha) / self._above,
             nu=dnu,
             xi=dxi,
@@ -406,15 +431,15 @@ class _NewtonSystem:
 
     def reach(self, step: _Step) -> float:
         """Return the largest multiple of a step that stays feasible."""
-        state = self._method.state
+        state, bounded = self._method.state, self._halves.bounded
         reach = min(self.scaling.room(step.X), self.scaling.room(step.Z))
         for value, change in (
-            (state.alpha, step.alpha),
+            (self._below, step.alpha),
             (self._above, -step.alpha),
             (state.zl, step.zl),
             (state.zu, step.zu),
         ):
-            fastest = float(np.max(-change / value))
+            fastest = float(np.max(-change[bounded] / value[bounded], initial=0.0))
             if fastest > 0.0:
                 reach = min(reach, 1.0 / fastest)
         return reach
@@ -423,6 +448,6 @@ class _NewtonSystem:
         """Return the complementarity after a step of the given length."""
         state = self._method.state
         alpha = state.alpha + length * step.alpha
-        above = self._halves.upper - alpha
-        vectors = alpha @ (state.zl + length * step.zl) + above @ (state.zu + length * step.zu)
+        below, above = self._halves.below(alpha), self._halves.above(alpha)
+        vectors = below @ (state.zl + length * step.zl) + above @ (state.zu + length * step.zu)
         return float(vectors) + self.scaling.complementarity(step.X, step.Z, length)

@@ -216,6 +216,87 @@ class TubeLoss(PiecewiseLinearLoss):
         super().__init__(targets, np.full(targets.shape, float(epsilon)), -weight, weight)
 
 
+@dataclass(frozen=True, eq=False)
+class SquaredLoss:
+    """The squared loss ``C * (y - score)**2 / 2`` of kernel ridge regression.
+
+    Its slope has no bounds, so neither has the dual variable of a sample. The conjugate is
+    ``w**2 / (2 C)``: in the dual problem 1 / C is added to the diagonal of the kernel matrix, and
+    the solution for a given kernel matrix is that of one linear system.
+
+    Parameters
+    ----------
+    target : array-like of shape (m,)
+        The value that the score of each sample should have.
+    C : float or array-like of shape (m,)
+        Weight of the loss, one positive number for all samples or one for each sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.svm import SquaredLoss
+    >>> loss = SquaredLoss([0.0, 1.0, 5.0], C=[1.0, 1.0, 2.0])
+    >>> loss.best_intercept(loss.target)
+    2.75
+    >>> loss.value(np.array([1.0, 0.0, -1.0]))
+    1.5
+    """
+
+    target: FloatArray
+    C: FloatArray
+
+    def __post_init__(self) -> None:
+        target = np.array(self.target, dtype=np.float64)
+        weight = np.array(_checked_weight(self.C, target.shape))
+        if not np.isfinite(target).all():
+            raise ValueError("target contains a NaN or an infinity.")
+        if not (weight > 0).all():
+            raise ValueError("C must be positive: leave out samples without a weight.")
+        for name, value in (("target", target), ("C", weight)):
+            value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    @property
+    def epsilon(self) -> FloatArray:
+        """Zero for every sample: every residual has a loss."""
+        return np.zeros(len(self.target))
+
+    @property
+    def lower(self) -> FloatArray:
+        """Minus infinity for every sample: the slope of the loss has no bound."""
+        return np.full(len(self.target), -np.inf)
+
+    @property
+    def upper(self) -> FloatArray:
+        """Infinity for every sample: the slope of the loss has no bound."""
+        return np.full(len(self.target), np.inf)
+
+    @property
+    def curvature(self) -> FloatArray:
+        """The numbers ``1 / C``, which the dual problem adds to the diagonal of K."""
+        return 1.0 / self.C
+
+    def value(self, residual: FloatArray) -> float:
+        """Return the sum of the losses of the residuals."""
+        return 0.5 * float(self.C @ residual**2)
+
+    def conjugate(self, w: FloatArray) -> float:
+        """Return the sum of ``w**2 / (2 C)``."""
+        return 0.5 * float(w @ (w / self.C))
+
+    def best_intercept(self, residual: FloatArray) -> float:
+        """Return the weighted mean of the residuals, which minimises ``value(residual - b)``."""
+        return float(self.C @ residual) / float(self.C.sum())
+
+    def restrict(self, rows: NDArray[np.intp], factor: FloatArray) -> SquaredLoss:
+        """Return the loss of the samples `rows`, each multiplied by its entry of `factor`."""
+        return SquaredLoss(self.target[rows], factor * self.C[rows])
+
+    def with_target(self, target: FloatArray) -> SquaredLoss:
+        """Return the same loss for other targets."""
+        return SquaredLoss(target, self.C)
+
+
 def check_loss(loss: Loss) -> None:
     """Raise a ValueError unless the arrays of a loss have one length and the right signs."""
     size = len(loss.target)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tessella.svm._loss import HingeLoss, Loss, TubeLoss, check_loss
+from tessella.svm._loss import HingeLoss, Loss, SquaredLoss, TubeLoss, check_loss
 
 FloatArray = NDArray[np.float64]
 
@@ -73,6 +73,21 @@ class DualProblem:
             Largest absolute residual without loss.
         """
         return cls(TubeLoss(y, C, epsilon))
+
+    @classmethod
+    def ridge(cls, Y: ArrayLike, C: ArrayLike) -> DualProblem:
+        """Return the problem of regression with the squared loss, for one or several outputs.
+
+        Parameters
+        ----------
+        Y : array-like of shape (m,) or (m, n_outputs)
+            Targets. There is a machine for each output.
+        C : float or array-like of shape (m,)
+            Weight of the loss, one number for all samples or one for each sample.
+        """
+        targets = np.asarray(Y, dtype=np.float64)
+        columns = targets[:, None] if targets.ndim == 1 else targets
+        return cls(*(SquaredLoss(column, C) for column in columns.T))  # type: ignore[arg-type]
 
     @classmethod
     def stacked(cls, machines: Sequence[DualProblem]) -> DualProblem:
@@ -156,10 +171,20 @@ class DualProblem:
     def is_boxed(self) -> bool:
         """Whether every bound is finite and the loss adds no curvature.
 
-        The compiled pair steps and the interior point methods assume both.
+        The compiled pair steps assume both.
         """
         bounds = np.isfinite(self.lower).all() and np.isfinite(self.upper).all()
         return bool(bounds and not self.curvature.any())
+
+    @cached_property
+    def is_smooth(self) -> bool:
+        """Whether no sample has a bound or a kink, and every sample has a curvature.
+
+        The optimal dual vector for a given kernel matrix is then the solution of one linear
+        system, and the optimal value is a smooth function of the kernel matrix.
+        """
+        unbounded = np.isinf(self.lower).all() and np.isinf(self.upper).all()
+        return bool(unbounded and self._smooth_at_zero.all())
 
     def restrict(self, rows: NDArray[np.intp], factor: float | FloatArray = 1.0) -> DualProblem:
         """Return the problem of the samples `rows`, their losses multiplied by `factor`.

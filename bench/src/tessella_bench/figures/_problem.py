@@ -23,7 +23,7 @@ EPSILON = 0.1  # tube of the regressions, in standard deviations of y: the estim
 UNLIMITED = 10**6  # iterations, where the gap and the clock are the limits
 # Solvers of these problems for any number of rows: "sdp" is for few of them, and "simple-mkl"
 # learns weights, not matrices.
-ITERATIVE = tuple(name for name in SOLVERS if name not in ("sdp", "simple-mkl"))
+ITERATIVE = tuple(name for name in SOLVERS if name not in ("newton", "sdp", "simple-mkl"))
 
 
 def split_at_median(y: FloatArray) -> FloatArray:

@@ -1,0 +1,352 @@
+"""Classification by kernel ridge regression of the classes, with a learned kernel."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from tessella.estimators._leave_one_out_svm import ClassifierLeaveOneOutMixin
+from tessella.estimators._machines import Machines
+from tessella.estimators._one_vs_one import class_multipliers, encode_labels
+from tessella.estimators._problem import TrainingProblem, ValidatedData
+from tessella.estimators._ridge import BaseLearnedRidge
+from tessella.estimators._training_set import TrainingSet
+
+FloatArray = NDArray[np.float64]
+
+
+class LearnedKernelRidgeClassifier(
+    ClassifierMixin,  # type: ignore[misc]
+    BaseLearnedRidge,
+    ClassifierLeaveOneOutMixin,
+):
+    """Classification with the squared loss that learns its kernel, with a certificate.
+
+    The classes are coded by -1 and +1, one output for each class if there are more than two, and
+    kernel ridge regression is applied to the codes. All outputs share the kernel, which is learned
+    for all of them together, and one linear system serves all of them, so that many classes take
+    little longer than two. The fit also proves how far the model can be from the best one: see
+    ``gap_``. For a given kernel the decision function of each training row without it is known
+    exactly: see ``loo_predictions_``.
+
+    Parameters
+    ----------
+    C : float, default=10.0
+        Weight of the loss of each sample. Kernels are normalised by the volume of their
+        integration box, so a good value depends neither on `delta` nor on the number of features.
+    kernels : {"tessellated", "polynomial", "gaussian", "matern", "laplace"} or KernelSet, \
+            default="tessellated"
+        Family of kernels to choose from. "tessellated" and "polynomial" are families with the
+        parameters `degree` and `delta`. "gaussian", "matern" and "laplace" are single kernels with
+        the parameter `width`, for which nothing is learned but the machine. A
+        :class:`~tessella.kernels.KernelSet` has its own parameters. It may be a
+        :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
+        ``TessellatedKernels() + KernelDictionary([Gaussian(1.0)])``, of which the kernel of each
+        part and the share of each part are learned together.
+    degree : int, default=1
+        Largest degree of the monomials in the kernel, if `kernels` is a name.
+    delta : float, default=0.5
+        Margin of the integration box around the data scaled to [0, 1], if `kernels` is
+        "tessellated".
+    width : float, default=0.5
+        Length scale of the kernel, if `kernels` is "gaussian", "matern" or "laplace". It is
+        relative to the distance of typical rows, so a good value depends little on the number of
+        features.
+    scaling : {"range", "quantile", "robust"}, default="range"
+        Map of each feature to [0, 1], which is part of the model. "range" is the affine map of the
+        training range and goes on beyond it. "quantile" replaces values by their quantiles in the
+        training data, so that outliers and skewed distributions do no harm. "robust" is affine
+        between the quartiles and compresses the tails. The last two move values outside the
+        training range to its edge. See :class:`~tessella.kernels.UnitBox` for the formulas. A
+        :class:`KernelDictionary`, which standardises features itself, gets them unchanged with
+        "range".
+    feature_scale : array-like of shape (n_features,), default=None
+        Factors in (0, 1] that pull each scaled feature towards the centre of the cube,
+        ``½ + feature_scale * (x - ½)``, so that the kernel depends less on it. None does not pull.
+        :func:`tessella.inspection.relevance_scale` computes factors from a fitted model.
+    solver : {"auto", "joint", "newton", "frank-wolfe", "apd", "hybrid", "simple-mkl"}, \
+            default="auto"
+        Algorithm. "auto" chooses "joint" for a single output and "newton" for several classes.
+        "simple-mkl" learns the weights of a :class:`KernelDictionary` only. The solvers
+        "working-set" and "sdp" need a loss with bounds. See :mod:`tessella.solvers`.
+    tol : float, default=1e-3
+        Certified relative gap at which the solver stops.
+    max_iter : int, default=1000
+        Largest number of iterations of the solver.
+    time_limit : float, default=None
+        Largest number of seconds of the solver. When it is reached, the best certified model so
+        far is kept.
+    precision : {"float64", "float32"}, default="float64"
+        Data type of stored kernel matrices. "float32" needs half the memory. The certificate is
+        always computed in float64, but gaps much below 1e-4 may not be reached with "float32".
+    class_weight : dict or "balanced", default=None
+        Factors of `C` for each class, as in :class:`sklearn.svm.SVC`.
+    early_stopping : bool, default=False
+        Whether to hold out validation rows and to stop when the score on them has not improved
+        for `n_iter_no_change` records of the solver. The validation score decides only when to
+        stop. The model that is kept is the best certified one, and its certificate is that of the
+        problem on the other rows.
+    validation_fraction : float, default=0.1
+        Fraction of the rows that early stopping holds out, the same for every class.
+    n_iter_no_change : int, default=5
+        Number of records without a better validation score after which early stopping ends the
+        fit.
+    checkpoint : path-like, default=None
+        File to which the best certified model of a long fit is written, at most every 30 seconds
+        and at the end. A later fit of the same problem (rows, weights, `C`, kernels; solver,
+        tolerance and limits may differ) continues from it. The checkpoint of another problem is
+        replaced if that fit was finished, and is an error otherwise. Two fits that run at the same
+        time need two files. `max_iter` and `time_limit` hold for each run; `history_` has the
+        records of all runs.
+    warm_start : bool, default=False
+        Whether to start from the kernel of the previous fit and, if the number of rows is the
+        same, from its dual coefficients. If there is a checkpoint, the fit starts from that.
+    warn_outside : bool, default=False
+        Whether to raise an :class:`ExtrapolationWarning` when rows to predict lie outside the
+        range of the training data. :meth:`count_outside` returns the same information.
+    verbose : int, default=0
+        1 prints a line per iteration. 2 shows a live display, which needs rich on a terminal.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random choice of validation rows for early stopping. Nothing else is random.
+    n_jobs : int, default=None
+        Number of threads. None uses all cores that the process may use.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted labels.
+    kernel_ : LearnedKernel
+        Learned kernel, a function of rows in the units of the training data: ``kernel_(X, Y)`` is
+        the kernel matrix.
+    parameter_ : ndarray or Blocks
+        Parameter that the kernel was chosen by, which is that of `kernel_`: a positive
+        semidefinite matrix for a family of kernels, the weights of a dictionary, or the
+        :class:`~tessella.cones.Blocks` of a sum, with one of the two for each part. The trace of a
+        block, divided by its number of rows, or the sum of its weights is the share of its part.
+    P_ : ndarray of shape (n_params, n_params)
+        Same as `parameter_`. Only available if the parameter is one matrix.
+    support_ : ndarray of shape (n_support,)
+        Indices of the support vectors in the training data: the rows with a nonzero coefficient,
+        which in general are all rows. Equal rows with equal labels are merged and count as the
+        first one.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        Support vectors, in the units of the training data.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Coefficients of the support vectors. There is one output with two classes, and one for
+        each class with more.
+    intercept_ : ndarray of shape (n_outputs,)
+        Constants of the decision functions. The scores of all outputs are
+        ``kernel_(X, support_vectors_) @ dual_coef_.T + intercept_``.
+    objective_ : float
+        Certified upper bound of the optimal value, summed over all outputs.
+    lower_bound_ : float
+        Certified lower bound of the optimal value, summed over all outputs.
+    gap_ : float
+        Certified relative gap: the difference of `objective_` and `lower_bound_`, divided by
+        `objective_`. It is at most `tol` unless the solver stopped early.
+    n_iter_ : int
+        Number of iterations of the solver.
+    history_ : tuple of IterationRecord
+        Bounds, step length and time of each iteration.
+    status_ : str
+        Reason why the solver stopped: "optimal" if the gap reached `tol`.
+    solver_ : str
+        Name of the solver that was used.
+    validation_scores_ : ndarray of shape (n_records,) or None
+        Validation score of the best certified model at each record of the solver. None without
+        early stopping.
+    feature_relevance_ : ndarray of shape (n_features_in_,)
+        Share of the variance of the learned function that involves each feature, between 0 and 1.
+        See :func:`tessella.inspection.feature_relevance` for the formula. It is computed when it
+        is first read, on at most 256 representative training rows that the model keeps.
+    interaction_relevance_ : ndarray of shape (n_features_in_, n_features_in_)
+        Share of the variance of the learned function that needs both features of a pair. See
+        :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
+        and is NaN for pairs outside the 12 features of largest relevance.
+    loo_predictions_ : ndarray of shape (n_samples,)
+        Label that each training row gets from the fit without this row, exact for the
+        learned kernel. It is computed when it is first read, see
+        :func:`tessella.leave_one_out.ridge_leave_one_out`, and only by the estimator that was
+        fitted, because copies and files do not contain the training rows. It neglects that the
+        kernel was learned from the row too. A row of weight k stands for k copies, of which one
+        is left out. Rows of weight 0 have their ordinary predictions.
+    loo_decision_function_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Scores that belong to `loo_predictions_`, in the shape of `decision_function`.
+    loo_score_ : float
+        Accuracy of `loo_predictions_`, weighted with the sample weights.
+    n_features_in_ : int
+        Number of features of the training data.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features of the training data. Only available if it had names.
+
+    See Also
+    --------
+    LearnedKernelRidge : Regression with the squared loss.
+    LearnedKernelSVC : Classification with the hinge loss, by pairs of classes.
+    KernelPathCV : Cross-validated choice of `C` and the other parameters.
+
+    Notes
+    -----
+    Features are scaled to [0, 1], so their units do not matter, and constant features are left
+    out. All training rows are support vectors. A fit takes about ten Cholesky factorisations of
+    the side of the number of rows and holds up to six matrices of that side in float64.
+
+    With the scale of the features, the family, `delta` and `C` chosen by held-out error, learning
+    the matrix P of a family changes the held-out error little: choose these first, for example by
+    ``loo_score_`` or :class:`KernelPathCV`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tessella import LearnedKernelRidgeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LearnedKernelRidgeClassifier().fit(X, y)
+    >>> model.decision_function(X).shape
+    (150, 3)
+    >>> model.loo_score_ > 0.93
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 10.0,
+        *,
+        kernels: Any = "tessellated",
+        degree: int = 1,
+        delta: float = 0.5,
+        width: float = 0.5,
+        scaling: str = "range",
+        feature_scale: Any = None,
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        precision: str = "float64",
+        class_weight: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        checkpoint: Any = None,
+        warm_start: bool = False,
+        warn_outside: bool = False,
+        verbose: int = 0,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.kernels = kernels
+        self.degree = degree
+        self.delta = delta
+        self.width = width
+        self.scaling = scaling
+        self.feature_scale = feature_scale
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.precision = precision
+        self.class_weight = class_weight
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.checkpoint = checkpoint
+        self.warm_start = warm_start
+        self.warn_outside = warn_outside
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the kernel and the classifier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data, dense and finite.
+        y : array-like of shape (n_samples,)
+            Labels of any type, with at least two classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of `C` for each sample. A row of weight k counts like k copies, and a row of
+            weight 0 is left out.
+
+        Returns
+        -------
+        LearnedKernelRidgeClassifier
+            The fitted estimator.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _prepare(self, data: ValidatedData) -> TrainingProblem:
+        classes, codes = encode_labels(data.y, data.weight)
+        weight, validation_set = self._hold_out(data, stratify=True)
+        rows = TrainingSet.build(data.X, codes, weight)
+        factors = class_multipliers(self.class_weight, classes, rows.y, rows.weight)
+        targets = _coded(rows.y, len(classes))
+        return TrainingProblem.build(
+            data,
+            rows,
+            Machines.outputs(targets, self.C * factors * rows.weight),
+            self._kernel_set(),
+            **self._scaling_params(),
+            classes=classes,
+            validation_set=validation_set,
+        )
+
+    @property
+    def predict_proba(self) -> Any:
+        """Not available; the error message says how to get calibrated probabilities."""
+        raise AttributeError(
+            f"{type(self).__name__} has no predict_proba. For calibrated probabilities use "
+            "sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)."
+        )
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Compute the scores of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the units of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            With two classes, one score for each row, which is positive for ``classes_[1]``. With
+            more classes, a score for each class.
+        """
+        return self._decisions(self._scores(X))
+
+    def _decisions(self, scores: FloatArray) -> FloatArray:
+        """The decision function of rows with the given scores of the outputs."""
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the label of each row, which is the class with the largest score.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in the units of the training data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predicted labels.
+        """
+        return self._labels(self._scores(X))
+
+    def _labels(self, scores: FloatArray) -> NDArray[Any]:
+        """The predicted labels of rows with the given scores of the outputs."""
+        two = scores.shape[1] == 1
+        decided = (scores[:, 0] > 0).astype(np.intp) if two else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[decided]
+        return labels
+
+
+def _coded(codes: FloatArray, n_classes: int) -> FloatArray:
+    """Targets ±1 of each output: one output for two classes, or one for each class."""
+    outputs = [1] if n_classes == 2 else range(n_classes)
+    return np.column_stack([np.where(codes == k, 1.0, -1.0) for k in outputs])
