@@ -329,7 +329,8 @@ class Search:
         """
         grid = [entry for entry in self.entries if entry.stage == GRID]
         first = min(grid, key=lambda entry: entry.error).machines[0]
-        if first.space.coordinates.shape[1] > self.settings.most_learned_columns:
+        size = first.space.coordinates.shape[1] * self.Y.shape[1]
+        if size > self.settings.most_learned_columns:
             return
         fold = self._folds()
         for strength in self.settings.learned_strengths:
