@@ -110,8 +110,250 @@ MERGED_ROWS = "estimators/test_merged_rows.py"
 RIDGE_LOO = "leave_one_out/test_ridge.py"
 SVM_LOO = "leave_one_out/test_svm.py"
 ESTIMATOR_LOO = "estimators/test_leave_one_out_svm.py"
+GRADIENT = "leave_one_out/test_gradient.py"
+FAMILIES = "automatic/test_families.py"
+ENCODINGS = "automatic/test_encodings.py"
+AVERAGE = "automatic/test_average.py"
+LEAVES = "automatic/test_leaves.py"
+TABLES = "automatic/test_tables.py"
+QUALITY = "automatic/test_quality.py"
+PROBABILITIES = "automatic/test_probabilities.py"
+LIMITS = "automatic/test_limits.py"
+AUTOMATIC_FILES = "automatic/test_model_files.py"
 
 MUTATIONS = (
+    # ---- automatic models
+    Mutation(
+        "_eigenpairs (constant kernels)",
+        "leave_one_out/_ridge.py",
+        "scale = max(size, float(np.abs(matrix.diagonal()).max()))",
+        "scale = float(np.abs(matrix.diagonal()).max())",
+        (RIDGE_LOO,),
+    ),
+    Mutation(
+        "leave_one_out_gradient (divisors)",
+        "leave_one_out/_gradient.py",
+        "M = _scaled_square(H, np.sqrt(fraction * slopes))",
+        "M = -_scaled_square(H, np.sqrt(fraction * slopes))",
+        (GRADIENT,),
+    ),
+    Mutation(
+        "leave_one_out_gradient (coefficients)",
+        "leave_one_out/_gradient.py",
+        "M -= 0.5 * (cross + cross.T)",
+        "M += 0.5 * (cross + cross.T)",
+        (GRADIENT,),
+    ),
+    Mutation(
+        "leave_one_out_gradient (fractions)",
+        "leave_one_out/_gradient.py",
+        "divisor = (1.0 - fraction) / ridge + fraction * np.diag(H)",
+        "divisor = np.diag(H)",
+        (GRADIENT,),
+    ),
+    Mutation(
+        "leave_one_out_gradient (by C)",
+        "leave_one_out/_gradient.py",
+        " + float(slopes @ ((1.0 - fraction) / ridge))",
+        "",
+        (GRADIENT,),
+    ),
+    Mutation(
+        "_centred_inverse (the intercept)",
+        "leave_one_out/_gradient.py",
+        "    H -= np.outer(sums, sums / sums.sum())\n",
+        "",
+        (GRADIENT,),
+    ),
+    Mutation(
+        "LaplaceFamily.gradient",
+        "automatic/_families.py",
+        "return -np.exp(scales) * absolute_pair_sums",
+        "return -absolute_pair_sums",
+        (FAMILIES,),
+    ),
+    Mutation(
+        "_square_sums",
+        "automatic/_families.py",
+        'np.einsum("ij,ij->j", Z, W @ Z) - W.sum(axis=1) @ (Z * Z)',
+        'W.sum(axis=1) @ (Z * Z) - np.einsum("ij,ij->j", Z, W @ Z)',
+        (FAMILIES,),
+    ),
+    Mutation(
+        "TessellatedFamily.gradient (smallest margin)",
+        "automatic/_families.py",
+        "margins = np.where(np.exp(-scales) > _SMALLEST_MARGIN, np.exp(-scales), 0.0)",
+        "margins = np.exp(-scales)",
+        (FAMILIES,),
+    ),
+    Mutation(
+        "MaternFamily.gradient",
+        "automatic/_families.py",
+        "W / (1.0 + self._distances(A, scales, None))",
+        "W",
+        (FAMILIES,),
+    ),
+    Mutation(
+        "_shrunk_means (rare categories)",
+        "automatic/_encodings.py",
+        "    shrunk[counts < _LEAST_MEAN_ROWS] = average\n",
+        "",
+        (ENCODINGS,),
+    ),
+    Mutation(
+        "_shrunk_means (weights)",
+        "automatic/_encodings.py",
+        "weights=weight * y, minlength",
+        "weights=y, minlength",
+        (ENCODINGS,),
+    ),
+    Mutation(
+        "_indicators (unknown categories)",
+        "automatic/_encodings.py",
+        "np.where(column < 0, -2.0, column)",
+        "np.where(column < 0, -1.0, column)",
+        (ENCODINGS,),
+    ),
+    Mutation(
+        "Encoding.sources",
+        "automatic/_encodings.py",
+        "own = [numbers, numbers[self.gappy], np",
+        "own = [numbers, self.gappy, np",
+        (ENCODINGS,),
+    ),
+    Mutation(
+        "left_out_fraction (coincidences)",
+        "automatic/_copies.py",
+        "return np.minimum(1.0, 1.0 / weight)",
+        "return np.ones(len(weight))",
+        (QUALITY,),
+    ),
+    Mutation(
+        "left_out_fraction (copies)",
+        "automatic/_copies.py",
+        "        return np.ones(len(weight))\n    return np.minimum",
+        "        return np.minimum(1.0, 1.0 / weight)\n    return np.minimum",
+        (QUALITY,),
+    ),
+    Mutation(
+        "greedy_average",
+        "automatic/_average.py",
+        "grown = np.diag(products) + 2.0 * products @ counts",
+        "grown = np.diag(products) + products @ counts",
+        (AVERAGE,),
+    ),
+    Mutation(
+        "soft_average",
+        "automatic/_average.py",
+        "(errors / smallest - 1.0) * n_rows",
+        "(errors / smallest - 1.0)",
+        (AVERAGE,),
+    ),
+    Mutation(
+        "Leaves.of",
+        "automatic/_leaves.py",
+        "self.column[own]] > self.threshold[own]",
+        "self.column[own]] >= self.threshold[own]",
+        (LEAVES,),
+    ),
+    Mutation(
+        "FittedMachine.outputs (leaves)",
+        "automatic/_machines.py",
+        "rows, known = np.flatnonzero(leaf == k), training_leaf == k",
+        "rows, known = np.flatnonzero(leaf == k), training_leaf >= 0",
+        (LEAVES,),
+    ),
+    Mutation(
+        "SquaredError.solve (the intercept)",
+        "automatic/_losses.py",
+        "coef = solved[:, 1:] - np.outer(solved[:, 0], intercept)",
+        "coef = solved[:, 1:].copy()",
+        (LEAVES,),
+    ),
+    Mutation(
+        "Search._after (folds)",
+        "automatic/_search.py",
+        "            scores[fold == k] = own[fold == k]\n        return",
+        "            scores[fold != k] = own[fold != k]\n        return",
+        (QUALITY,),
+    ),
+    Mutation(
+        "LogTarget.backward",
+        "automatic/_targets.py",
+        "return self.sign * (factor * self._positive(scores) - self.shift)",
+        "return self.sign * (factor * self._positive(scores) + self.shift)",
+        (QUALITY,),
+    ),
+    Mutation(
+        "LogTarget.fit (lower tails)",
+        "automatic/_targets.py",
+        "sign = float(np.sign(skewness))",
+        "sign = 1.0",
+        (QUALITY,),
+    ),
+    Mutation(
+        "fit_calibration (slope)",
+        "automatic/_calibration.py",
+        "slope = share * (softmax(logits, axis=1) - actual)",
+        "slope = share * (actual - softmax(logits, axis=1))",
+        (PROBABILITIES,),
+    ),
+    Mutation(
+        "fit_calibration (weights)",
+        "automatic/_calibration.py",
+        "share = (weight / weight.sum())[:, None]",
+        "share = np.full((len(weight), 1), 1.0 / len(weight))",
+        (PROBABILITIES,),
+    ),
+    Mutation(
+        "interval_radius",
+        "automatic/_calibration.py",
+        "level = coverage * (total[-1] + total[-1] / len(residuals))",
+        "level = coverage * total[-1]",
+        (PROBABILITIES,),
+    ),
+    Mutation(
+        "BaseAutomatic._learn (rows of an encoding)",
+        "automatic/_base.py",
+        "rows.weight / min(1.0, rows.weight.mean())",
+        "weight",
+        (TABLES,),
+    ),
+    Mutation(
+        "TableReader.read (bits of gaps)",
+        "automatic/_table.py",
+        "        table[np.isnan(table)] = np.nan  #",
+        "        #",
+        (TABLES,),
+    ),
+    Mutation(
+        "Clock.over",
+        "automatic/_clock.py",
+        "return self.left <= self._reserved",
+        "return False",
+        (LIMITS,),
+    ),
+    Mutation(
+        "Search.run (Ctrl-C)",
+        "automatic/_search.py",
+        "            if not self.entries:\n                raise\n",
+        "            raise\n",
+        (LIMITS,),
+    ),
+    Mutation(
+        "_Encoder._place",
+        "persistence.py",
+        "        if id(value) not in self._places:",
+        "        if True:",
+        (AUTOMATIC_FILES,),
+    ),
+    Mutation(
+        "Leaves.is_tree",
+        "automatic/_leaves.py",
+        "self.left[inner] > inner",
+        "self.left[inner] >= 0",
+        (AUTOMATIC_FILES,),
+    ),
     # ---- leave-one-out
     Mutation(
         "Centring",

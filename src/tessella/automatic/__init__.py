@@ -4,7 +4,7 @@ The estimators need no other name of this module. The parts of their search are 
 who want to look at a model or to build a search of their own.
 """
 
-from tessella.automatic._average import greedy_average
+from tessella.automatic._average import blended_average, greedy_average, soft_average
 from tessella.automatic._classifier import TessellaClassifier
 from tessella.automatic._encodings import Encoding, fit_encoding
 from tessella.automatic._families import FAMILIES
@@ -22,6 +22,8 @@ __all__ = [
     "SearchSettings",
     "TessellaClassifier",
     "TessellaRegressor",
+    "blended_average",
     "fit_encoding",
     "greedy_average",
+    "soft_average",
 ]

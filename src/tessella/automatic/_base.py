@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from tessella.automatic._average import blended_average, greedy_average
 from tessella.automatic._clock import Clock
+from tessella.automatic._copies import left_out_fraction
 from tessella.automatic._encodings import ONE_HOT, TARGET, fit_encoding
 from tessella.automatic._families import FAMILIES
 from tessella.automatic._machines import FittedMachine, fit_machine
@@ -85,9 +86,10 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         categorical_features: Sequence[Hashable] | None = None,
         families: Sequence[str] = ("laplace", "matern", "gaussian", "tessellated"),
         scalings: Sequence[str] = ("quantile", "range"),
-        encodings: Sequence[str] = (ONE_HOT,),
+        encodings: Sequence[str] = (ONE_HOT, TARGET),
         losses: Sequence[str] = _LOSSES,
         refine: bool = True,
+        learn: bool = True,
         average: bool = True,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -100,6 +102,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         self.encodings = encodings
         self.losses = losses
         self.refine = refine
+        self.learn = learn
         self.average = average
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -177,8 +180,10 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         """Search, average and fit; sets the fitted attributes."""
         Y = self._outputs(rows.y, rows.weight)
         weight = rows.weight / rows.weight.mean()
-        spaces = self._spaces(reader, rows.X, Y, weight)
-        found = self._search(spaces, rows.y, Y, weight, clock, tell)
+        # Encodings count rows, of which one of weight k is k; weights below one are relative.
+        spaces = self._spaces(reader, rows.X, Y, rows.weight / min(1.0, rows.weight.mean()))
+        left_out = left_out_fraction(rows.X, reader.categorical, rows.weight)
+        found = self._search(spaces, rows.y, Y, weight, left_out, clock, tell)
         self._reader = reader
         self._rows = rows.X[found.rows[:_RELEVANCE_ROWS]]
         self.members_ = found.members
@@ -193,10 +198,10 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
     ) -> list[Space]:
         categorical = reader.categorical
         names = self.encodings if categorical.any() else (ONE_HOT,)
-        encoded = [fit_encoding(name, categorical, codes, Y, weight) for name in names]
+        fitted = [fit_encoding(name, categorical, codes, Y, weight) for name in names]
         return [
             Space.build(encoding, features, weight, scaling)
-            for encoding, features in encoded
+            for encoding, features in ((own, own.apply(codes)) for own in fitted)
             for scaling in self.scalings
         ]
 
@@ -206,6 +211,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         y: FloatArray,
         Y: FloatArray,
         weight: FloatArray,
+        left_out: FloatArray,
         clock: Clock,
         tell: Tell,
     ) -> FitResult:
@@ -218,6 +224,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
             Y=Y,
             targets=self._targets(Y, weight),
             weight=weight,
+            left_out=left_out,
             settings=settings,
             clock=clock,
             tell=tell,
@@ -237,6 +244,8 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         settings = EFFORTS[self.effort]
         if not self.refine:
             settings = replace(settings, refined=0)
+        if not self.learn:
+            settings = replace(settings, learned_strengths=())
         return settings if "svm" in self.losses else replace(settings, svm_strengths=())
 
     def _members(
@@ -351,6 +360,28 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         from tessella.persistence import save  # not above, because it imports the estimators
 
         save(self, path, metadata=metadata)
+
+    def _is_consistent(self) -> bool:
+        """Return whether the parts of a model that was read from a file fit together."""
+        n_columns = self.n_features_in_
+        if not (
+            len(self.members_)
+            and len(self._reader.kinds) == len(self._reader.vocabularies) == n_columns
+            and self._rows.ndim == 2
+            and self._rows.shape[1] == n_columns
+            and all(member.is_consistent(n_columns) for member in self.members_)
+        ):
+            return False
+        try:
+            found = self._outputs_of_codes(self._rows[:1])
+        except (IndexError, ValueError):
+            return False
+        return found.shape == (1, self._n_outputs) and bool(np.isfinite(found).all())
+
+    @property
+    def _n_outputs(self) -> int:
+        """Number of the outputs of the machines."""
+        raise NotImplementedError
 
 
 def _print_line(text: str, done: float) -> None:

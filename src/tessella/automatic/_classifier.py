@@ -40,14 +40,18 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
         Families of kernels to choose from.
     scalings : sequence of str, default=("quantile", "range")
         Scalings of the features to choose from: "range", "quantile" and "robust".
-    encodings : sequence of str, default=("one-hot",)
+    encodings : sequence of str, default=("one-hot", "target")
         Encodings of categories to choose from: "one-hot" gives each frequent category a column,
-        and "target" replaces a category by cross-fitted frequencies of the classes.
+        and "target" replaces a category by the frequencies of the classes among its rows, shrunk
+        towards those of all rows.
     losses : sequence of str, default=("squared", "svm")
         Losses to choose from. "svm" is the hinge loss, which is tried with ``effort="high"`` for
         up to ten classes. "squared" cannot be left out.
     refine : bool, default=True
         Whether to refine the scales of the columns by descent of the leave-one-out error.
+    learn : bool, default=True
+        Whether machines whose kernel is learned with a certificate are candidates too. Not with
+        ``effort="low"``, and only for tables with few columns.
     average : bool, default=True
         Whether to average several machines. Otherwise the best one is used.
     n_jobs : int, default=None
@@ -146,6 +150,10 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
         require_length(y, n_rows)
         self.classes_, codes = np.unique(y, return_inverse=True)
         return codes.astype(np.float64)
+
+    @property
+    def _n_outputs(self) -> int:
+        return len(self.classes_)
 
     def _outputs(self, y: FloatArray, weight: FloatArray) -> FloatArray:
         del weight

@@ -1,8 +1,11 @@
 """Encodings of tables as features: numbers, indicators of gaps, and two ways to treat categories.
 
 "one-hot" gives every frequent category a column of zeros and ones. "target" replaces a category by
-the mean of the target over the rows with this category, shrunk towards the mean of all rows. On the
-training rows these means are cross-fitted: the code of a row does not depend on its own target.
+the mean of the target over the rows with this category, shrunk towards the mean of all rows. Rare
+categories get the mean of all rows. The code of a category is the same on training rows and on new
+ones. Cross-fitted codes, which leave out the fold of a row, differ within a category, and how they
+differ depends on the targets of the fold: a kernel machine learns from these differences what new
+rows do not have, and its leave-one-out error is too small.
 """
 
 from __future__ import annotations
@@ -20,8 +23,9 @@ ONE_HOT, TARGET = "one-hot", "target"
 # More columns for one column of categories would only describe categories with few rows.
 _MOST_LEVELS = 30
 _LEAST_ROWS = 3.0  # of a category with a column of its own
-_PRIOR_ROWS = 5.0  # rows of average target that are added to every category
-_FOLDS = 10  # of the cross-fitted means
+_PRIOR_ROWS = 10.0  # rows of average target that are added to every category
+# Rows of a category with a mean of its own. With fewer, the mean would tell the target of a row.
+_LEAST_MEAN_ROWS = 10.0
 _MOST_OUTPUTS = 8  # classes whose frequencies become columns
 
 
@@ -95,8 +99,8 @@ def fit_encoding(
     codes: FloatArray,
     targets: FloatArray,
     weight: FloatArray,
-) -> tuple[Encoding, FloatArray]:
-    """Fit an encoding, and return it with the features of the training rows.
+) -> Encoding:
+    """Fit an encoding to training rows.
 
     Parameters
     ----------
@@ -113,11 +117,8 @@ def fit_encoding(
 
     Returns
     -------
-    encoding : Encoding
-        Encoding of new rows.
-    features : ndarray of shape (m, p)
-        Features of the training rows. For "target" they are cross-fitted and differ from those
-        that the encoding gives to equal new rows.
+    Encoding
+        Encoding of the training rows and of new ones.
     """
     numbers = codes[:, ~categorical]
     missing = np.isnan(numbers)
@@ -126,13 +127,10 @@ def fit_encoding(
     columns = list(codes[:, categorical].T)
     if categories == ONE_HOT:
         levels = tuple(_frequent_levels(column, weight) for column in columns)
-        encoding = Encoding(categories, categorical, medians, gappy, levels=levels)
-        return encoding, encoding.apply(codes)
+        return Encoding(categories, categorical, medians, gappy, levels=levels)
     outputs = _frequent_outputs(targets, weight)
     means = tuple(_shrunk_means(column, outputs, weight, _size(column)) for column in columns)
-    encoding = Encoding(categories, categorical, medians, gappy, means=means)
-    crossed = [_cross_fitted(column, outputs, weight) for column in columns]
-    return encoding, np.hstack([encoding._numbers(codes), *crossed])
+    return Encoding(categories, categorical, medians, gappy, means=means)
 
 
 def _weighted_median(column: FloatArray, weight: FloatArray) -> float:
@@ -192,16 +190,5 @@ def _shrunk_means(
     )
     average = weight @ outputs / weight.sum()
     shrunk: FloatArray = (sums + _PRIOR_ROWS * average) / (counts + _PRIOR_ROWS)[:, None]
+    shrunk[counts < _LEAST_MEAN_ROWS] = average
     return shrunk
-
-
-def _cross_fitted(column: FloatArray, outputs: FloatArray, weight: FloatArray) -> FloatArray:
-    size, result = _size(column), np.empty_like(outputs)
-    fold = np.random.default_rng(0).permutation(len(column)) % min(_FOLDS, len(column))
-    for own in range(fold.max() + 1):
-        inside, others = fold == own, fold != own
-        if not others.any():
-            others = inside
-        means = _shrunk_means(column[others], outputs[others], weight[others], size)
-        result[inside] = means[_places(column[inside], size)]
-    return result

@@ -39,14 +39,18 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
         Families of kernels to choose from.
     scalings : sequence of str, default=("quantile", "range")
         Scalings of the features to choose from: "range", "quantile" and "robust".
-    encodings : sequence of str, default=("one-hot",)
+    encodings : sequence of str, default=("one-hot", "target")
         Encodings of categories to choose from: "one-hot" gives each frequent category a column,
-        and "target" replaces a category by a cross-fitted mean of the target.
+        and "target" replaces a category by the mean of the target over its rows, shrunk towards
+        the mean of all rows.
     losses : sequence of str, default=("squared", "svm")
         Losses to choose from. "svm" is the ε-insensitive loss, which is tried where the held-out
         residuals have long tails. "squared" cannot be left out.
     refine : bool, default=True
         Whether to refine the scales of the columns by descent of the leave-one-out error.
+    learn : bool, default=True
+        Whether machines whose kernel is learned with a certificate are candidates too. Not with
+        ``effort="low"``, and only for tables with few columns.
     average : bool, default=True
         Whether to average several machines. Otherwise the best one is used.
     n_jobs : int, default=None
@@ -160,10 +164,16 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
         require_length(y, n_rows)
         return np.asarray(y, dtype=np.float64)
 
+    @property
+    def _n_outputs(self) -> int:
+        return 1
+
     def _outputs(self, y: FloatArray, weight: FloatArray) -> FloatArray:
+        if y.min() == y.max():  # without rounding, so that the target is predicted exactly
+            self._mean, self._deviation = float(y[0]), 1.0
+            return np.zeros((len(y), 1))
         self._mean = float(weight @ y / weight.sum())
-        deviation = float(np.sqrt(weight @ (y - self._mean) ** 2 / weight.sum()))
-        self._deviation = deviation or 1.0  # a constant target is predicted exactly
+        self._deviation = float(np.sqrt(weight @ (y - self._mean) ** 2 / weight.sum()))
         return np.asarray((y - self._mean) / self._deviation)[:, None]
 
     def _targets(self, Y: FloatArray, weight: FloatArray) -> tuple[Target, ...]:

@@ -23,7 +23,12 @@ from scipy.optimize import minimize
 
 from tessella.automatic._clock import Clock, OutOfTimeError
 from tessella.automatic._families import FAMILIES
-from tessella.automatic._kernels import MachineKernel, ScaledKernel
+from tessella.automatic._kernels import (
+    CertifiedKernel,
+    MachineKernel,
+    ScaledKernel,
+    learn_kernel,
+)
 from tessella.automatic._losses import Hinge, MachineLoss, SquaredError, Tube
 from tessella.automatic._settings import SearchSettings
 from tessella.automatic._spaces import Space
@@ -34,7 +39,7 @@ from tessella.leave_one_out import NotPositiveDefiniteError, RidgePath, leave_on
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-GRID, DESCENT = "grid", "descent"
+GRID, DESCENT, LEARNED = "grid", "descent", "learned"
 
 _CS = np.geomspace(0.1, 1e6, 15)
 _LARGEST_CHANGE = 6.0  # of the logarithm of a scale in a descent
@@ -125,6 +130,8 @@ class Search:
         What a squared-loss machine may be fitted to.
     weight : ndarray of shape (m,)
         Weights of all rows.
+    left_out : ndarray of shape (m,)
+        Fraction of the weight of each row that is left out with it.
     settings : SearchSettings
         Sizes of the stages.
     clock : Clock
@@ -141,6 +148,7 @@ class Search:
     Y: FloatArray
     targets: Sequence[Target]
     weight: FloatArray
+    left_out: FloatArray
     settings: SearchSettings
     clock: Clock
     tell: Callable[[str, float], None]
@@ -156,6 +164,7 @@ class Search:
         try:
             self._compare(self._screen())
             self._refine()
+            self._try_learned_kernels()
             self._try_other_losses()
             self.complete = True
         except OutOfTimeError:
@@ -200,8 +209,7 @@ class Search:
 
     def _path(self, space: Space, kernel: MachineKernel, rows: IntArray) -> RidgePath:
         K = kernel.matrix(space.coordinates[rows])
-        # Equal rows were merged, and they are left out together.
-        return RidgePath(K, self.weight[rows], left_out=np.ones(len(rows)), overwrite=True)
+        return RidgePath(K, self.weight[rows], left_out=self.left_out[rows], overwrite=True)
 
     def _compare(self, starts: list[Machine]) -> None:
         """Evaluate the best of the screened machines on all search rows."""
@@ -264,6 +272,8 @@ class Search:
     def _descended(self, entry: Entry) -> Entry | None:
         """Return an entry with a machine for each fold, or None if descent does not help."""
         (machine,) = entry.machines
+        if not machine.space.n_groups or not entry.error:
+            return None  # no column varies, or the target is constant
         fold = self._folds()
         parts = [fold != k for k in range(fold.max() + 1)]
         descents = in_threads(partial(self._descent, machine), parts, self.n_jobs)
@@ -308,6 +318,44 @@ class Search:
                 options={"maxiter": steps, "maxfun": 2 * steps},
             )
         return path
+
+    # ------------------------------------------------------------------------ learned kernels
+
+    def _try_learned_kernels(self) -> None:
+        """Evaluate machines whose kernel is learned with a certificate, on the best space.
+
+        The kernel of a fold is learned on the rows of the other folds, so that the held-out
+        predictions are not those of rows it was learned from.
+        """
+        grid = [entry for entry in self.entries if entry.stage == GRID]
+        first = min(grid, key=lambda entry: entry.error).machines[0]
+        if first.space.coordinates.shape[1] > self.settings.most_learned_columns:
+            return
+        fold = self._folds()
+        for strength in self.settings.learned_strengths:
+            self.clock.check()
+            learn = partial(self._learned, first, strength)
+            found = in_threads(learn, [fold == k for k in range(fold.max() + 1)], self.n_jobs)
+            scores = np.empty_like(found[0][1])
+            for k, (_, own) in enumerate(found):
+                scores[fold == k] = own[fold == k]
+            machines = tuple(machine for machine, _ in found)
+            self.entries.append(self._entry(machines, scores, LEARNED))
+            self.tell(f"learned kernels: held-out error {self.entries[-1].error:.4g}", 0.92)
+
+    def _learned(
+        self, first: Machine, strength: float, left_out: NDArray[np.bool_]
+    ) -> tuple[Machine, FloatArray]:
+        """Learn a kernel without some rows; return its machine and leave-one-out scores."""
+        rows = self.rows[~left_out]
+        Y = first.target.forward(self.Y[self.rows])
+        kernel = CertifiedKernel(
+            learn_kernel(first.space.coordinates[rows], Y[~left_out], strength, self.weight[rows])
+        )
+        path = self._path(first.space, kernel, self.rows)
+        best = path.best(Y, _CS)
+        machine = replace(first, kernel=kernel, C=best.C)
+        return machine, Y - path.fit(Y, best.C).loo_residuals
 
     # ---------------------------------------------------------------------------- other losses
 
@@ -359,7 +407,8 @@ class Search:
         K = machine.kernel.matrix(machine.space.coordinates[self.rows])
         Y, loss = machine.target.forward(self.Y[self.rows]), machine.loss
         assert isinstance(loss, Hinge | Tube)
-        return loss.held_out_scores(K, Y, machine.C, self.weight[self.rows])
+        rows = self.rows
+        return loss.held_out_scores(K, Y, machine.C, self.weight[rows], self.left_out[rows])
 
 
 class DescentObjective:
@@ -376,7 +425,7 @@ class DescentObjective:
         self._machine, self._clock, self._kernel = machine, search.clock, kernel
         self._A, self._group = space.coordinates[rows], space.group
         self._Y, self._weight = machine.target.forward(search.Y[rows]), search.weight[rows]
-        self._counted = self._weight * counted
+        self._counted, self._left_out = self._weight * counted, search.left_out[rows]
         self._last: tuple[bytes, FloatArray] | None = None
         self.n_groups = space.n_groups
 
@@ -400,7 +449,7 @@ class DescentObjective:
         K = family.gram(self._A, scales)
         try:
             found = leave_one_out_gradient(
-                K, self._Y, float(np.exp(-x[-1])), self._weight, self._counted
+                K, self._Y, float(np.exp(-x[-1])), self._weight, self._counted, self._left_out
             )
         except NotPositiveDefiniteError:
             return np.inf, np.zeros_like(x)

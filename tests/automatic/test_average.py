@@ -1,0 +1,130 @@
+"""The greedy average, against all averages of so many members."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+
+from tessella.automatic import blended_average, greedy_average, soft_average
+
+
+def case(seed, entries=4, outputs=2):
+    rng = np.random.default_rng(seed)
+    Y = rng.normal(size=(25, outputs))
+    held_out = [
+        Y + rng.normal(size=Y.shape) * rng.uniform(0.2, 1.0) + 0.2 * rng.normal()
+        for _ in range(entries)
+    ]
+    return held_out, Y, rng.uniform(0.2, 3.0, 25)
+
+
+def error(weights, held_out, Y, weight):
+    mean = sum(w * own for w, own in zip(weights, held_out, strict=True))
+    return float(weight @ ((mean - Y) ** 2).sum(axis=1) / weight.sum())
+
+
+def step_by_step(held_out, Y, weight, steps):
+    """The same greedy choice with the errors of all averages computed anew."""
+    chosen, best, best_error = [], None, np.inf
+    for _ in range(steps):
+        trials = [np.bincount([*chosen, k], minlength=len(held_out)) for k in range(len(held_out))]
+        errors = [error(t / t.sum(), held_out, Y, weight) for t in trials]
+        chosen.append(int(np.argmin(errors)))
+        if min(errors) < best_error:
+            best, best_error = trials[chosen[-1]] / len(chosen), min(errors)
+    return best
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("steps", [1, 2, 7, 20])
+def test_every_step_adds_the_best_entry(seed, steps):
+    held_out, Y, weight = case(seed)
+    found = greedy_average(held_out, Y, weight, steps)
+    np.testing.assert_allclose(found, step_by_step(held_out, Y, weight, steps), atol=1e-12)
+    assert found.sum() == pytest.approx(1.0)
+    assert (found >= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_between_the_best_entry_and_the_best_average(seed):
+    held_out, Y, weight = case(seed)
+    singles = [error(row, held_out, Y, weight) for row in np.eye(4)]
+    found = error(greedy_average(held_out, Y, weight, 6), held_out, Y, weight)
+    assert found <= min(singles)
+    picks = (
+        np.bincount(own, minlength=4) / size
+        for size in range(1, 7)
+        for own in combinations_with_replacement(range(4), size)
+    )
+    best = min(error(weights, held_out, Y, weight) for weights in picks)
+    assert best <= found + 1e-12
+    assert found <= 1.05 * best
+
+
+def test_one_step_is_the_best_entry():
+    held_out, Y, weight = case(0)
+    errors = [error(row, held_out, Y, weight) for row in np.eye(4)]
+    np.testing.assert_array_equal(
+        greedy_average(held_out, Y, weight, 1), np.eye(4)[np.argmin(errors)]
+    )
+
+
+def test_opposite_errors_cancel():
+    Y = np.zeros((10, 1))
+    wave = np.sin(np.arange(10.0))[:, None]
+    noise = np.cos(3.0 * np.arange(10.0))[:, None]
+    found = greedy_average([wave, -wave, 5.0 + noise], Y, np.ones(10), 20)
+    np.testing.assert_allclose(found, [0.5, 0.5, 0.0])
+
+
+def test_rows_count_by_their_weight():
+    Y = np.zeros((2, 1))
+    first, second = np.array([[0.0], [1.0]]), np.array([[1.0], [0.0]])
+    for weight, expected in (([9.0, 1.0], [1.0, 0.0]), ([1.0, 9.0], [0.0, 1.0])):
+        found = greedy_average([first, second], Y, np.array(weight), 1)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_perfect_entry_stays_alone():
+    held_out, Y, weight = case(3)
+    found = greedy_average([*held_out, Y.copy()], Y, weight, 20)
+    np.testing.assert_array_equal(found, [0, 0, 0, 0, 1])
+
+
+# ---- soft weights
+
+
+def test_soft_weights_fall_with_the_excess_of_the_error():
+    errors = np.array([0.5, 0.4, 0.44, 0.4])
+    found = soft_average(errors, 100)
+    assert found.sum() == pytest.approx(1.0)
+    assert found[1] == found[3] == found.max()
+    assert found[2] > found[0] > 0.0
+    # The logarithm is linear in the excess, and steeper with more rows.
+    logs = np.log(found)
+    assert (logs[0] - logs[1]) / (logs[2] - logs[1]) == pytest.approx(0.25 / 0.1)
+    more = np.log(soft_average(errors, 300))
+    assert more[0] - more[1] == pytest.approx(3.0 * (logs[0] - logs[1]))
+    np.testing.assert_allclose(soft_average(1e-9 * errors, 100), found)
+
+
+def test_soft_weights_of_exact_entries():
+    np.testing.assert_array_equal(soft_average(np.array([0.0, 1.0, 0.0]), 50), [0.5, 0.0, 0.5])
+
+
+@pytest.mark.parametrize("softness", [0.0, 0.3, 1.0])
+def test_the_blend_is_a_mean_without_small_weights(softness):
+    held_out, Y, weight = case(1)
+    errors = np.array([error(row, held_out, Y, weight) for row in np.eye(4)])
+    greedy, soft = greedy_average(held_out, Y, weight, 20), soft_average(errors, len(Y))
+    found = blended_average(held_out, Y, weight, 20, softness)
+    mean = (1.0 - softness) * greedy + softness * soft
+    kept = found > 0
+    assert found.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(found[kept], mean[kept] / mean[kept].sum(), rtol=1e-12)
+    assert mean[~kept].max(initial=0.0) < 0.1 * mean.max()
+    # The squared error is convex, so the mean is not worse than the mean of the errors.
+    errors = [error(own, held_out, Y, weight) for own in (greedy, soft)]
+    assert error(mean, held_out, Y, weight) <= (1.0 - softness) * errors[0] + softness * errors[1]
