@@ -91,7 +91,8 @@ _NEEDED = ("kernel_", "support_vectors_", "dual_coef_", "intercept_", "n_feature
 _TAG = "$type"  # marks values that JSON cannot represent directly
 # Tags that do not stand for a class of the table above.
 _RESERVED = ("array", "blocks", "dict", "float", "history", "text", "tuple")
-_NOT_OF_THE_MODEL = ("_predictor_cache", "_skl_callbacks")  # rebuilt when needed; for fits alone
+# Rebuilt when needed; for fits alone; not of the model but of its data.
+_NOT_OF_THE_MODEL = ("_predictor_cache", "_skl_callbacks", "_fit_rows")
 
 
 class ModelFileError(ArchiveError):
