@@ -104,8 +104,82 @@ SUMS = "solvers/test_sums.py"
 WEIGHTS = "multiple_kernels/test_solvers.py"
 RULES = "multiple_kernels/test_rules.py"
 MERGED_ROWS = "estimators/test_merged_rows.py"
+RIDGE_LOO = "leave_one_out/test_ridge.py"
+SVM_LOO = "leave_one_out/test_svm.py"
+ESTIMATOR_LOO = "estimators/test_leave_one_out.py"
 
 MUTATIONS = (
+    # ---- leave-one-out
+    Mutation(
+        "Centring",
+        "leave_one_out/_centring.py",
+        "bend = 0.5 * self._factor",
+        "bend = self._factor",
+        (RIDGE_LOO,),
+    ),
+    Mutation(
+        "_spread_without (copies)",
+        "leave_one_out/_ridge.py",
+        "(weight - removed)[:, None] + removed[:, None] * spread",
+        "removed[:, None] * spread",
+        (RIDGE_LOO,),
+    ),
+    Mutation(
+        "_eigenpairs (rounding)",
+        "leave_one_out/_ridge.py",
+        "np.where(values > rounding, values, 0.0)",
+        "np.abs(values)",
+        (RIDGE_LOO,),
+    ),
+    Mutation(
+        "RidgePath._fill_groups",
+        "leave_one_out/_ridge.py",
+        "root = np.sqrt(shrunk)",
+        "root = shrunk",
+        (RIDGE_LOO,),
+    ),
+    Mutation(
+        "RidgePath.best",
+        "leave_one_out/_ridge.py",
+        "_REFINEMENTS = 2",
+        "_REFINEMENTS = 0",
+        (RIDGE_LOO,),
+    ),
+    Mutation(
+        "_exchange_columns",
+        "leave_one_out/_faces.py",
+        "columns[np.ix_(free, rest)] = transfer[:, :count].T",
+        "columns[np.ix_(free, rest)] = -transfer[:, :count].T",
+        (SVM_LOO,),
+    ),
+    Mutation(
+        "_changed (edge of the tube)",
+        "leave_one_out/_faces.py",
+        "np.where(sign == 0.0, np.sign(excess), sign)",
+        "np.where(sign == 0.0, 1.0, sign)",
+        (SVM_LOO,),
+    ),
+    Mutation(
+        "svm_leave_one_out (copies)",
+        "leave_one_out/_svm.py",
+        "target = np.clip(point.w, kept * dual.lower, kept * dual.upper)",
+        "target = np.zeros(dual.size)",
+        (SVM_LOO,),
+    ),
+    Mutation(
+        "_verified",
+        "leave_one_out/_svm.py",
+        "good = (breach.max(axis=1) <= limit) & balanced",
+        "good = (breach.max(axis=1) <= np.inf) | balanced",
+        (SVM_LOO,),
+    ),
+    Mutation(
+        "SvmLeaveOneOutMixin (class weights)",
+        "estimators/_fit_rows.py",
+        "np.bincount(of_given[seen], self.weight[seen], count).astype(np.float64)",
+        "self.problem.rows.weight",
+        (ESTIMATOR_LOO,),
+    ),
     # ---- tessellated kernels
     Mutation(
         "Basis.split",
@@ -878,8 +952,8 @@ MUTATIONS = (
     Mutation(
         "_k_means (copies of a row)",
         "features/_landmarks.py",
-        "sums = np.bincount(label, weights=counts * scaled[:, k], minlength=count)",
-        "sums = np.bincount(label, weights=scaled[:, k], minlength=count)",
+        "np.bincount(label, weights=counts * x, minlength=count)",
+        "np.bincount(label, weights=x, minlength=count)",
         (FEATURES,),
     ),
     # ---- first-order solvers

@@ -14,6 +14,9 @@ from tessella.kernels import LaplaceKernels, TessellatedKernels
 
 def gram(family, X, Y, width):
     n = X.shape[1]
+    if family == "matern":
+        r = np.sqrt(36.0 * cdist(X, Y, "sqeuclidean") / (n * width**2))
+        return (1 + r) * np.exp(-r)
     if family == "gaussian":
         return np.exp(-12.0 * cdist(X, Y, "sqeuclidean") / (2 * n * width**2))
     return np.exp(-np.sqrt(12.0) * cdist(X, Y, "cityblock") / (n * width))
@@ -23,7 +26,7 @@ def unit(X):
     return (X - X.min(axis=0)) / np.ptp(X, axis=0)
 
 
-@pytest.mark.parametrize("family", ["gaussian", "laplace"])
+@pytest.mark.parametrize("family", ["gaussian", "matern", "laplace"])
 def test_one_machine_is_solved_and_it_is_that_of_libsvm(family, circles, waves):
     X, y = circles
     model = LearnedKernelSVC(2.0, kernels=family, width=0.7, tol=1e-8).fit(X, y)

@@ -18,6 +18,7 @@ from tessella.kernels import (
     KernelSum,
     LaplaceKernels,
     LearnedKernel,
+    MaternKernels,
     Polynomial,
     PolynomialKernels,
     Predictor,
@@ -83,6 +84,8 @@ SETS = {
     "tessellated-margins-xz": TessellatedKernels(1, np.array([0.1, 0.5, 2.0]), "xz"),
     "gaussian": GaussianKernels(0.4),
     "laplace": LaplaceKernels(0.7),
+    "matern": MaternKernels(0.6),
+    "matern-smooth": MaternKernels(0.6, 2.5),
     "laplace-narrow": LaplaceKernels(0.005),  # beyond what the compiled product can represent
     "sum-of-single-kernels": GaussianKernels(1.0) + LaplaceKernels(0.3).on_features([0, 2]),
     "sum-with-laplace": TessellatedKernels(1, 0.3) + LaplaceKernels(1.0),

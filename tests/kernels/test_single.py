@@ -13,6 +13,7 @@ from tessella.cones import Nonnegative
 from tessella.kernels import (
     GaussianKernels,
     LaplaceKernels,
+    MaternKernels,
     TessellatedKernels,
     basis_names,
     laplace_gram,
@@ -21,14 +22,24 @@ from tessella.kernels import (
 ONE = np.ones(1)
 
 
+def smoother(width):
+    return MaternKernels(width, 2.5)
+
+
+MAKES = [GaussianKernels, LaplaceKernels, MaternKernels, smoother]
+
+
 def by_definition(kernels, X, Y):
     n = X.shape[1]
     if isinstance(kernels, GaussianKernels):
         return np.exp(-12.0 * cdist(X, Y, "sqeuclidean") / (2 * n * kernels.width**2))
+    if isinstance(kernels, MaternKernels):
+        r = np.sqrt(2 * kernels.nu * 12.0 * cdist(X, Y, "sqeuclidean") / (n * kernels.width**2))
+        return (1 + r + (r**2 / 3 if kernels.nu == 2.5 else 0.0)) * np.exp(-r)
     return np.exp(-np.sqrt(12.0) * cdist(X, Y, "cityblock") / (n * kernels.width))
 
 
-@pytest.mark.parametrize("make", [GaussianKernels, LaplaceKernels])
+@pytest.mark.parametrize("make", MAKES)
 @pytest.mark.parametrize("width", [0.002, 0.05, 0.5, 20.0])
 @pytest.mark.parametrize("n", [1, 4, 60])
 def test_values_are_those_of_the_formula(make, width, n):
@@ -44,7 +55,7 @@ def test_values_are_those_of_the_formula(make, width, n):
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("make", [GaussianKernels, LaplaceKernels])
+@pytest.mark.parametrize("make", MAKES)
 def test_rows_far_away_have_kernel_zero_and_no_warning(make):
     X = np.random.default_rng(0).random((20, 3))
     far = np.array([[1e308, 0.5, -1e308], [1e9, 0.0, 0.0], [1e5, 1e5, 1e5]])
@@ -118,6 +129,8 @@ def test_the_set_has_one_weight(make):
 def test_bad_widths(width):
     with pytest.raises(ValueError, match=r"width=.* must be a positive finite number"):
         LaplaceKernels(width)
+    with pytest.raises(ValueError, match=r"nu=3 must be 1\.5 or 2\.5"):
+        MaternKernels(nu=3)
     kernels = GaussianKernels()
     kernels.set_params(width=width)
     with pytest.raises(ValueError, match=r"width=.* must be a positive finite number"):

@@ -296,12 +296,13 @@ def test_early_stopping_goes_on_with_its_patience(tmp_path):
         clone(model).set_params(random_state=None).fit(X, SIGN)
 
 
-def cosines(z, rows):
-    return np.cos(z @ rows.T)[:, :, None]
+def waves(z, rows):
+    phase = z @ rows.T
+    return np.stack([np.cos(phase), np.sin(phase)], axis=-1)
 
 
 def test_kernels_made_of_code_have_checkpoints_too(tmp_path):
-    kernels = IntegralKernels(cosines, lower=[-1.0] * 3, upper=[1.0] * 3, nodes=8)
+    kernels = IntegralKernels(waves, lower=[-1.0] * 3, upper=[1.0] * 3, nodes=8)
     model = LearnedKernelSVC(kernels=kernels, tol=1e-6, checkpoint=tmp_path / "fit.ckpt")
     interrupted(model, SIGN)
     clone(model).fit(X, SIGN)

@@ -69,6 +69,7 @@ def test_class_weight_with_text_keys(tmp_path):
         TessellatedKernels(balance="unit"),
         TessellatedKernels(delta=(0.1, 0.5, 2.0)),
         "laplace",
+        "matern",
         GaussianKernels(width=0.3) + LaplaceKernels().on_features([1]),
         PolynomialKernels(degree=3),
         TessellatedKernels().on_features([2, 0]),

@@ -6,7 +6,8 @@ import json
 import os
 import re
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,44 @@ class Cell:
         Names of the two.
     split : int
         Number of the division, which is its seed.
+    rows : int or None
+        Size of the training part that the suite asks for; None in the paper's tables, which have
+        one size.
     """
 
     dataset: str
     method: str
     split: int
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What decides the result of a method besides its name.
+
+    A cell that was measured with another edition or with other options is measured again.
+
+    Attributes
+    ----------
+    edition : int
+        Counts the changes of the method's code that can change its results.
+    options : mapping
+        Keywords for the method, as JSON has them.
+    python : str or None
+        Interpreter whose packages the method needs; None is the one that runs the command. It
+        has no part in the comparison.
+    """
+
+    edition: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict)
+    python: str | None = None
+
+    def record(self) -> Record:
+        """The part that is kept with a cell."""
+        return {"edition": self.edition, "options": dict(self.options)}
+
+
+PLAIN = Recipe()
 
 
 @dataclass(frozen=True)
@@ -40,7 +74,8 @@ class CellStore:
     Attributes
     ----------
     folder : Path
-        ``<dataset>/<method>-<split>.json`` lie in it.
+        ``<dataset>/<method>-<split>.json`` lie in it, or ``<method>-<rows>-<split>.json`` for
+        cells with a size.
     """
 
     folder: Path
@@ -48,7 +83,8 @@ class CellStore:
     def path(self, cell: Cell) -> Path:
         """The file of a cell."""
         method = re.sub(r"[^\w.-]", "_", cell.method)
-        return self.folder / cell.dataset / f"{method}-{cell.split}.json"
+        size = "" if cell.rows is None else f"-{cell.rows}"
+        return self.folder / cell.dataset / f"{method}{size}-{cell.split}.json"
 
     def read(self, cell: Cell) -> Record | None:
         """What was measured, or None.
@@ -83,7 +119,11 @@ class CellStore:
             temporary.unlink(missing_ok=True)
             raise
 
-    def usable(self, cell: Cell, time_cap: float) -> Record | None:
+    def forget(self, cell: Cell) -> None:
+        """Remove what was measured, so that it is measured again."""
+        self.path(cell).unlink(missing_ok=True)
+
+    def usable(self, cell: Cell, time_cap: float, recipe: Recipe = PLAIN) -> Record | None:
         """The record of a cell that need not be measured again.
 
         Parameters
@@ -93,6 +133,8 @@ class CellStore:
         time_cap : float
             Seconds that the cell might take now: one that was stopped earlier than that is worth
             another try, as is one that failed.
+        recipe : Recipe
+            How it would be measured now.
 
         Returns
         -------
@@ -101,6 +143,8 @@ class CellStore:
         """
         record = self.read(cell)
         if record is None or record["status"] == FAILED:
+            return None
+        if record.get("recipe", PLAIN.record()) != recipe.record():
             return None
         if record["status"] == TIME_CAP and record["time_cap"] < time_cap:
             return None

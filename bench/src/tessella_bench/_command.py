@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from tessella_bench import CellStore, Settings, fill, gather, make_plan, stored_plan, write_report
+from tessella_bench._terminal import (
+    ELSEWHERE,
+    EXIT_INTERRUPTED,
+    IN_CHECKOUT,
+    default_folder,
+    listed,
+    note,
+    progress,
+)
 from tessella_bench.figures import MissingDataError, draw_all
+from tessella_bench.suite._command import suite
 
 benchmark = typer.Typer(
     help="Compare with other methods on the paper's data sets, by the paper's protocol.",
     no_args_is_help=True,
 )
-
-_IN_CHECKOUT = Path("benchmarks", "reports")
-_ELSEWHERE = Path("tessella-benchmark")
-_EXIT_INTERRUPTED = 130
 
 _Datasets = Annotated[
     list[str] | None,
@@ -54,7 +49,7 @@ _Cells = Annotated[
     typer.Option(
         "--cells",
         help="Folder of the finished cells, which are reused.",
-        show_default=f"{_IN_CHECKOUT / 'cells'} in a checkout, else {_ELSEWHERE / 'cells'}",
+        show_default=f"{IN_CHECKOUT / 'cells'} in a checkout, else {ELSEWHERE / 'cells'}",
     ),
 ]
 _Output = Annotated[
@@ -89,9 +84,9 @@ def _add(task: str, text: str) -> None:
         data: _Data = None,
         report_only: _ReportOnly = False,
     ) -> None:
-        folder = cells or _default_folder() / "cells"
+        folder = cells or default_folder() / "cells"
         place = output or folder.parent
-        wanted, names = _listed(datasets), _listed(methods)
+        wanted, names = listed(datasets), listed(methods)
         if report_only:
             _report(folder, place, splits, task, wanted, names)
             return
@@ -107,11 +102,14 @@ _add("regression", "Squared errors on the six sets of the paper's table, and cpu
 _add("all", "Both tables.")
 
 
+benchmark.command()(suite)
+
+
 @benchmark.command()
 def figures(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of the pictures.")
-    ] = _IN_CHECKOUT / "figures",
+    ] = IN_CHECKOUT / "figures",
     names: Annotated[
         list[str] | None, typer.Option("--names", help="Only these; commas or repeated.")
     ] = None,
@@ -121,22 +119,11 @@ def figures(
 ) -> None:
     """Draw the paper's figures again."""
     try:
-        drawn = draw_all(output, data, _listed(names), quick, fresh=fresh, say=typer.echo)
+        drawn = draw_all(output, data, listed(names), quick, fresh=fresh, say=typer.echo)
     except MissingDataError as error:
         raise ValueError(str(error)) from error
     for path in drawn:
         typer.echo(f"Written: {path}")
-
-
-def _listed(texts: list[str] | None) -> list[str] | None:
-    """Names separated by commas, or given one by one."""
-    if texts is None:
-        return None
-    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
-
-
-def _default_folder() -> Path:
-    return _IN_CHECKOUT if _IN_CHECKOUT.parent.is_dir() else _ELSEWHERE
 
 
 def _measure(cells: Path, output: Path, limits: dict[str, Any], chosen: tuple[Any, ...]) -> None:
@@ -144,18 +131,18 @@ def _measure(cells: Path, output: Path, limits: dict[str, Any], chosen: tuple[An
     settings = Settings(**limits)
     plan = make_plan(*chosen)
     for sentence in plan.left_out:
-        _note(sentence)
+        note(sentence)
     cells.mkdir(parents=True, exist_ok=True)
     interrupted = False
     try:
-        with _progress(plan) as watch:
+        with progress(plan, _outcome) as watch:
             fill(plan, CellStore(cells), settings, watch)
     except KeyboardInterrupt:
         interrupted = True
-        _note(f"interrupted; finished cells are in {cells}, the same command goes on")
+        note(f"interrupted; finished cells are in {cells}, the same command goes on")
     _report(cells, output, plan.splits, "all", None, None)
     if interrupted:
-        raise typer.Exit(_EXIT_INTERRUPTED)
+        raise typer.Exit(EXIT_INTERRUPTED)
 
 
 def _report(
@@ -172,62 +159,13 @@ def _report(
     store = CellStore(cells)
     plan = stored_plan(store, splits, tasks=tasks, datasets=datasets, method_names=methods)
     if not plan.methods:
-        _note(f"{cells} holds no cells of what was asked for: there is no report")
+        note(f"{cells} holds no cells of what was asked for: there is no report")
         return
     for path in write_report(gather(plan, store), output):
         typer.echo(f"Written: {path}")
 
 
-def _note(text: str) -> None:
-    """One line to standard error, as the other commands write theirs."""
-    typer.echo(f"tessella: note: {' '.join(text.split())}", err=True)
-
-
-@contextmanager
-def _progress(plan: Any) -> Iterator[Any]:
-    """A bar with the time left on a terminal, a line for each new cell anywhere else."""
-    console = Console(stderr=True)  # so that the output can be piped
-    columns = (
-        SpinnerColumn(),
-        BarColumn(),
-        TextColumn("{task.fields[count]} of {task.fields[cells]} cells"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    cells = plan.cells()
-    bar = _Weighted(*columns, console=console, disable=not console.is_terminal)
-    with bar:
-        task = bar.add_task("", total=sum(map(plan.weight, cells)), count=0, cells=len(cells))
-
-        def watch(cell: Any, record: Any, how: str) -> None:
-            bar.count(task, plan.weight(cell), f"{cell.dataset} {cell.method}", how)
-            if how == "measured":
-                _tell(bar.console, cell, record)
-
-        yield watch
-
-
-class _Weighted(Progress):
-    """Progress in work, not in cells: those of large sets take longer."""
-
-    def count(self, task: Any, weight: float, text: str, how: str) -> None:
-        """One cell is settled; what was not measured now does not count for the speed."""
-        state = self.tasks[task]
-        state.fields["count"] += 1
-        if how == "measured":
-            self.update(task, advance=weight, description=text)
-        else:
-            self.update(task, total=(state.total or weight) - weight, description=text)
-
-
-def _tell(console: Console, cell: Any, record: dict[str, Any]) -> None:
-    if record["status"] == "ok":
-        unit = " %" if record["metric"] == "accuracy" else ""
-        seconds = record["tune_seconds"] + record["fit_seconds"]
-        outcome = f"{record['score']:.4g}{unit} in {seconds:.1f} s"
-    else:
-        outcome = f"{record['status']} {record.get('error', '')}".strip()
-    text = f"{cell.dataset} {cell.method} {cell.split}: {outcome}"
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+def _outcome(record: dict[str, Any]) -> str:
+    unit = " %" if record["metric"] == "accuracy" else ""
+    seconds = record["tune_seconds"] + record["fit_seconds"]
+    return f"{record['score']:.4g}{unit} in {seconds:.1f} s"

@@ -87,7 +87,7 @@ def document(report: dict[str, Any], pictures: Iterable[str] = ()) -> list[Block
     for task, table in report["tables"].items():
         blocks += _section(task, table, report, there)
     blocks += _among_the_papers(report)
-    blocks += _circumstances(report)
+    blocks += circumstances_block(report)
     return blocks
 
 
@@ -205,8 +205,8 @@ def _pair(cell: dict[str, Any]) -> list[str]:
         "N/A" if theirs is None else with_deviation(*theirs),
         NOTHING if far is None else f"{far:+.1f}",
         cell.get("verdict", NOTHING),
-        _time(cell.get("fit_seconds")),
-        "N/A" if seconds is None else _time(seconds[0]),
+        in_seconds(cell.get("fit_seconds")),
+        "N/A" if seconds is None else in_seconds(seconds[0]),
     ]
 
 
@@ -302,10 +302,11 @@ def _gaps(table: dict[str, Any], shown: dict[str, str]) -> list[Block]:
 def _times(cell: dict[str, Any]) -> str:
     if "mean" not in cell:
         return str(cell.get("why", NOTHING))
-    return f"{_time(cell['tune_seconds'])} + {_time(cell['fit_seconds'])}"
+    return f"{in_seconds(cell['tune_seconds'])} + {in_seconds(cell['fit_seconds'])}"
 
 
-def _time(seconds: float | None) -> str:
+def in_seconds(seconds: float | None) -> str:
+    """Seconds as they are printed."""
     if seconds is None:
         return NOTHING
     return f"{seconds:.2f}" if seconds < 10 else f"{seconds:.0f}"
@@ -318,7 +319,8 @@ def _notes(table: dict[str, Any]) -> list[Block]:
     return [Heading(3, "Notes on the data"), Table(["data set", "target", "note"], rows, left=3)]
 
 
-def _circumstances(report: dict[str, Any]) -> list[Block]:
+def circumstances_block(report: dict[str, Any]) -> list[Block]:
+    """With what the cells were measured."""
     found = report["measured_with"]
     versions = "; ".join(f"{name} {', '.join(vs)}" for name, vs in found["versions"].items())
     text = (

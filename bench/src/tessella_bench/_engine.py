@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import queue
@@ -11,24 +12,38 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from os import PathLike, fspath
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
-from tessella_bench._cells import FAILED, OK, PROTOCOL, TIME_CAP, Cell, CellStore, Record
-from tessella_bench._machine import THREAD_VARIABLES, machine, versions
-from tessella_bench._plan import Plan
+from tessella_bench._cells import (
+    FAILED,
+    OK,
+    PLAIN,
+    PROTOCOL,
+    TIME_CAP,
+    Cell,
+    CellStore,
+    Recipe,
+    Record,
+)
+from tessella_bench._machine import PACKAGES, THREAD_VARIABLES, machine, versions
 from tessella_bench._worker import DONE, FITTED, READY
 
 REUSED, MEASURED, SKIPPED = "reused", "measured", "skipped"
-_PACKAGES = ("tessella", "numpy", "scipy", "scikit-learn", "xgboost", "lightgbm", "catboost")
 _START_SECONDS = 300.0  # for imports and data
 _POLL_SECONDS = 0.2
+# A process that shares its core needs longer; one that waits for ever ends all the same.
+_BUSY_FACTOR = 20.0
+
+WALL, PROCESSOR = "wall", "processor"
+# The clock to cap by: not every system can end a process by what it has used.
+BEST_CLOCK = WALL if importlib.util.find_spec("resource") is None else PROCESSOR
 
 
 @dataclass(frozen=True)
@@ -43,11 +58,18 @@ class Settings:
         Cells at the same time, in processes of one thread each.
     data_home : path or None
         As for :func:`tessella.datasets.load`.
+    recipes : mapping
+        How single methods are run, by name; the others run in this interpreter, without options.
+    clock : {"wall", "processor"}
+        Which seconds the cap counts. Those of the processor do not depend on what else the machine
+        does; with one thread and an idle machine the two are the same.
     """
 
     time_cap: float = 1800.0
     jobs: int = 1
     data_home: str | PathLike[str] | None = None
+    recipes: Mapping[str, Recipe] = field(default_factory=dict)
+    clock: str = WALL
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -55,6 +77,24 @@ class Settings:
             raise ValueError(f"time_cap={self.time_cap} must be a positive number of seconds.")
         if self.jobs < 1:
             raise ValueError(f"jobs={self.jobs} must be at least 1.")
+        if self.clock not in (WALL, PROCESSOR):
+            raise ValueError(f"clock={self.clock!r} must be {WALL!r} or {PROCESSOR!r}.")
+
+    def recipe(self, method: str) -> Recipe:
+        """How a method is run."""
+        return self.recipes.get(method, PLAIN)
+
+    @property
+    def wall_limit(self) -> float:
+        """Seconds after which a cell is ended whatever its processor has done."""
+        return self.time_cap * (_BUSY_FACTOR if self.clock == PROCESSOR else 1.0)
+
+
+class Work(Protocol):
+    """What is to be measured: groups of cells, one after the other."""
+
+    def groups(self) -> list[list[Cell]]:
+        """Cells of a group may run at the same time."""
 
 
 # Told of a cell, its record (None when it was skipped) and REUSED, MEASURED or SKIPPED.
@@ -85,7 +125,7 @@ class Stopped(Exception):  # noqa: N818
 
 
 def fill(
-    plan: Plan, store: CellStore, settings: Settings, watch: Watch, runner: Runner | None = None
+    plan: Work, store: CellStore, settings: Settings, watch: Watch, runner: Runner | None = None
 ) -> None:
     """Measure the cells of a plan that are not in the store.
 
@@ -94,7 +134,7 @@ def fill(
 
     Parameters
     ----------
-    plan : Plan
+    plan : Plan or SuitePlan
         What to measure.
     store : CellStore
         Where finished cells are, and go.
@@ -115,11 +155,9 @@ def fill(
         with telling:
             watch(cell, record, how)
 
-    # Groups that share a set and a division: a method that is capped on the first is known to be
-    # before the second begins.
     with ThreadPoolExecutor(settings.jobs) as pool:
         try:
-            for group in _groups(plan):
+            for group in plan.groups():
                 _finish([pool.submit(settle, cell) for cell in group])
         except BaseException:
             stop.now()
@@ -130,10 +168,11 @@ def fill(
 def _settled(
     cell: Cell, store: CellStore, settings: Settings, run: Runner, stop: Stop
 ) -> tuple[Record | None, str]:
-    record = store.usable(cell, settings.time_cap)
+    recipe = settings.recipe(cell.method)
+    record = store.usable(cell, settings.time_cap, recipe)
     if record is not None:
         return record, REUSED
-    first = store.usable(Cell(cell.dataset, cell.method, 0), settings.time_cap)
+    first = store.usable(replace(cell, split=0), settings.time_cap, recipe)
     if first is not None and first["status"] != OK:
         return None, SKIPPED  # capped, or not meant for such a set
     head = _head(cell, settings)
@@ -146,7 +185,8 @@ def _head(cell: Cell, settings: Settings) -> Record:
     """What every record says, however the cell ends."""
     load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
     return {
-        **asdict(cell),
+        **{name: value for name, value in asdict(cell).items() if value is not None},
+        "recipe": settings.recipe(cell.method).record(),
         "protocol": PROTOCOL,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "time_cap": settings.time_cap,
@@ -163,17 +203,7 @@ def _machine() -> dict[str, Any]:
 
 @cache
 def _versions() -> dict[str, str | None]:
-    return versions(_PACKAGES)
-
-
-def _groups(plan: Plan) -> list[list[Cell]]:
-    """Per data set: the first division, then all others."""
-    groups: list[list[Cell]] = []
-    for data in plan.sets:
-        cells = [cell for cell in plan.cells() if cell.dataset == data.name]
-        groups.append([cell for cell in cells if cell.split == 0])
-        groups.append([cell for cell in cells if cell.split > 0])
-    return groups
+    return versions(PACKAGES)
 
 
 def _finish(tasks: list[Future[None]]) -> None:
@@ -212,7 +242,7 @@ def run_in_process(cell: Cell, settings: Settings, stop: Stop) -> Record:
         try:
             if stop.asked.is_set():
                 raise Stopped
-            outcome = _followed(process, settings.time_cap)
+            outcome = _followed(process, settings)
         finally:
             _end(process)
             process.wait()
@@ -223,9 +253,15 @@ def run_in_process(cell: Cell, settings: Settings, stop: Stop) -> Record:
         return outcome or _failure(process.returncode, errors)
 
 
+def _ended_by_processor_limit(code: int) -> bool:
+    limit = getattr(signal, "SIGXCPU", None)
+    return limit is not None and code == -limit
+
+
 def _start(cell: Cell, settings: Settings, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    recipe = settings.recipe(cell.method)
     process = subprocess.Popen(
-        [sys.executable, "-m", "tessella_bench._worker"],
+        [recipe.python or sys.executable, "-m", "tessella_bench._worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
@@ -233,7 +269,12 @@ def _start(cell: Cell, settings: Settings, errors: IO[bytes]) -> subprocess.Pope
         start_new_session=True,  # Ctrl-C is for the engine, and a kill reaches grandchildren
     )
     home = None if settings.data_home is None else fspath(settings.data_home)
-    request = {"cell": asdict(cell), "data_home": home}
+    request = {
+        "cell": asdict(cell),
+        "data_home": home,
+        "options": dict(recipe.options),
+        "processor_cap": settings.time_cap if settings.clock == PROCESSOR else None,
+    }
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # if it has died already, the end of its output will tell
         process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -241,7 +282,7 @@ def _start(cell: Cell, settings: Settings, errors: IO[bytes]) -> subprocess.Pope
     return process
 
 
-def _followed(process: subprocess.Popen[bytes], time_cap: float) -> Record | None:
+def _followed(process: subprocess.Popen[bytes], settings: Settings) -> Record | None:
     """The record a process gives; None if it ends without one."""
     messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
     threading.Thread(target=_read, args=(process.stdout, messages), daemon=True).start()
@@ -251,8 +292,10 @@ def _followed(process: subprocess.Popen[bytes], time_cap: float) -> Record | Non
         try:
             message = messages.get(timeout=max(deadline - time.monotonic(), 0.0))
         except queue.Empty:
-            if stage == READY:
+            if stage == READY and settings.clock == WALL:
                 return {"status": TIME_CAP}
+            if stage == READY:
+                return {"status": FAILED, "error": f"not finished after {limit:g} s on the clock"}
             what = "imports and data" if stage == "start" else "the prediction"
             return {"status": FAILED, "error": f"{what} took more than {limit:g} s"}
         if message is None:
@@ -261,7 +304,9 @@ def _followed(process: subprocess.Popen[bytes], time_cap: float) -> Record | Non
             record: Record = message["record"]
             return record
         stage = message["event"]
-        limit = time_cap if stage == READY else max(time_cap, _START_SECONDS)
+        limit = settings.wall_limit
+        if stage != READY:
+            limit = max(limit, _START_SECONDS)
         deadline = time.monotonic() + limit
         assert stage in (READY, FITTED)
 
@@ -273,6 +318,8 @@ def _read(output: IO[bytes], messages: queue.Queue[dict[str, Any] | None]) -> No
 
 
 def _failure(code: int, errors: IO[bytes]) -> Record:
+    if _ended_by_processor_limit(code):
+        return {"status": TIME_CAP}
     errors.seek(0)
     lines = errors.read().decode("utf-8", "replace").strip().splitlines()
     last = lines[-1] if lines else "no message"

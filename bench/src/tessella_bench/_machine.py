@@ -14,6 +14,11 @@ from threadpoolctl import threadpool_info
 
 from tessella.backend import effective_threads
 
+# Those whose versions explain a result.
+PACKAGES = (
+    *("tessella", "numpy", "scipy", "scikit-learn", "pandas"),
+    *("xgboost", "lightgbm", "catboost", "torch", "xrfm", "pytabkit"),
+)
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +42,32 @@ class Fitted:
     gap: float | None = None
 
 
+def plain(value: Any) -> Any:
+    """A parameter as JSON has it.
+
+    Parameters
+    ----------
+    value : object
+        Numbers, texts, and lists and dictionaries of them stay what they are; of a partial
+        function the keywords are kept (a kernel and its width), of all else its text.
+
+    Returns
+    -------
+    object
+        What `json.dumps` takes.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return {str(name): plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    keywords = getattr(value, "keywords", None)
+    return plain(keywords) if keywords else str(value)
+
+
 # A function of task, X, y and seed; everything random in it, the folds too, comes from the seed.
 Run = Callable[[str, NDArray[np.float64], NDArray[Any], int], Fitted]
 
@@ -61,9 +87,12 @@ class Method:
     tasks : tuple of str
         What it can do.
     needs : str or None
-        A package that has to be installed.
+        A module that has to be installed, or ``module:name`` for one that has to have a name.
     place : str
         ``module:function`` that tunes and fits, with the signature of `Run`.
+    edition : int
+        Counts the changes of the method's code that can change its results: cells of another
+        edition are measured again.
     """
 
     name: str
@@ -72,11 +101,17 @@ class Method:
     paper: str | None = None
     tasks: tuple[str, ...] = BOTH
     needs: str | None = None
+    edition: int = 1
 
     def missing(self) -> str | None:
         """Why the method cannot be used here; None if it can."""
-        if self.needs is not None and importlib.util.find_spec(self.needs) is None:
-            return f"{self.title} needs the module {self.needs!r}, which is not installed"
+        if self.needs is None:
+            return None
+        module, _, name = self.needs.partition(":")
+        if importlib.util.find_spec(module) is None:
+            return f"{self.title} needs the module {module!r}, which is not installed"
+        if name and not hasattr(importlib.import_module(module), name):
+            return f"{self.title} needs {name}, which the module {module!r} does not have"
         return None
 
     def load(self) -> Run:
@@ -145,10 +180,28 @@ def find_method(name: str) -> Method:
     """
     if name in METHODS:
         return METHODS[name]
+    return find_function(name, METHODS)
+
+
+def find_function(name: str, known: Iterable[str]) -> Method:
+    """A method of the user's.
+
+    Parameters
+    ----------
+    name : str
+        ``module:function``.
+    known : iterable of str
+        Methods that have names, for the message.
+
+    Returns
+    -------
+    Method
+        With a function that can be loaded in any process.
+    """
     module, colon, function = name.partition(":")
     if not colon:
         raise ValueError(
-            f"There is no method {name!r}; known are {', '.join(METHODS)}. A function of your own "
+            f"There is no method {name!r}; known are {', '.join(known)}. A function of your own "
             "is named as module:function."
         )
     try:

@@ -83,6 +83,22 @@ class Plan:
             if data.task in method.tasks
         ]
 
+    def groups(self) -> list[list[Cell]]:
+        """Per data set: the first division, then all others.
+
+        Returns
+        -------
+        list of list of Cell
+            A group begins when the one before has ended, so that a method that is capped on the
+            first division is known to be before the second begins.
+        """
+        groups: list[list[Cell]] = []
+        for data in self.sets:
+            cells = [cell for cell in self.cells() if cell.dataset == data.name]
+            groups.append([cell for cell in cells if cell.split == 0])
+            groups.append([cell for cell in cells if cell.split > 0])
+        return groups
+
     def weight(self, cell: Cell) -> float:
         """A guess at the work of a cell, for the time that is left."""
         rows = next(data.rows for data in self.sets if data.name == cell.dataset)

@@ -51,7 +51,7 @@ def gather(plan: Plan, store: CellStore) -> dict[str, Any]:
         "methods": {m.name: {"title": m.title, "paper": m.paper} for m in plan.methods},
         "tables": tables,
         "among_the_papers": _among_the_papers(tables, plan.methods),
-        "measured_with": _circumstances(records),
+        "measured_with": circumstances(records),
     }
 
 
@@ -95,7 +95,7 @@ def _summary(records: Sequence[Record], splits: int) -> dict[str, Any]:
     if not good:
         known = first or records[0]
         stopped = known["status"] in (TIME_CAP, NOT_APPLICABLE)
-        return {"state": NONE if stopped else BROKEN, "why": _why(known)}
+        return {"state": NONE if stopped else BROKEN, "why": why(known)}
     scores = np.array([record["score"] for record in good])
     gaps = [record["gap"] for record in good if record.get("gap") is not None]
     return {
@@ -109,7 +109,8 @@ def _summary(records: Sequence[Record], splits: int) -> dict[str, Any]:
     }
 
 
-def _why(record: Record) -> str:
+def why(record: Record) -> str:
+    """Why a cell has no result."""
     if record["status"] == TIME_CAP:
         return f"more than {record['time_cap']:g} s"
     return str(record.get("error", record["status"]))
@@ -208,7 +209,7 @@ def _improvements(task: str, ours: Scores, methods: Sequence[Method]) -> dict[st
 
 def _ranks(task: str, ours: Scores, methods: Sequence[str]) -> dict[str, Any] | None:
     """Ranks of the methods that can be compared; None without two of them."""
-    return _ranks_by_loss(_losses(task, ours), methods)
+    return ranks_by_loss(_losses(task, ours), methods)
 
 
 def _losses(task: str, ours: Scores) -> Scores:
@@ -229,10 +230,10 @@ def _among_the_papers(
         task: _losses(task, {row["name"]: _settled(row) for row in _of_paper(task, table["rows"])})
         for task, table in tables.items()
     }
-    ranks = {task: _ranks_by_loss(part, names[task]) for task, part in losses.items()}
+    ranks = {task: ranks_by_loss(part, names[task]) for task, part in losses.items()}
     together = {name: row for part in losses.values() for name, row in part.items()}
     shared = [m.name for m in methods if all(m.name in own for own in names.values())]
-    return ranks | {"both": _ranks_by_loss(together, shared)}
+    return ranks | {"both": ranks_by_loss(together, shared)}
 
 
 def _methods_of_paper(task: str, methods: Sequence[Method]) -> list[Method]:
@@ -245,7 +246,22 @@ def _of_paper(task: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if row["name"] in paper()[task]["rows"]]
 
 
-def _ranks_by_loss(losses: Scores, methods: Sequence[str]) -> dict[str, Any] | None:
+def ranks_by_loss(losses: Scores, methods: Sequence[str]) -> dict[str, Any] | None:
+    """Ranks in the largest part of a table that has no gap.
+
+    Parameters
+    ----------
+    losses : mapping
+        Losses by set and method; None is last, and a method that is missing is a gap.
+    methods : sequence of str
+        Whom to rank; the first is always among them.
+
+    Returns
+    -------
+    dict or None
+        Sets and methods of that part, the mean ranks and the whole table of ranks, Friedman's p
+        and Nemenyi's critical difference. None without two methods and a set.
+    """
     rows = _comparable(losses, methods)
     ranked = list(next(iter(rows.values()), {}))
     ranks: Ranks | None = rank(rows, ranked, larger_is_better=False)
@@ -262,7 +278,7 @@ def _ranks_by_loss(losses: Scores, methods: Sequence[str]) -> dict[str, Any] | N
     }
 
 
-def _circumstances(records: Sequence[Record]) -> dict[str, Any]:
+def circumstances(records: Sequence[Record]) -> dict[str, Any]:
     """Machines and versions, each once."""
     machines: dict[str, None] = {}
     versions: dict[str, dict[str, None]] = {}

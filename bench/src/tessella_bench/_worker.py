@@ -8,11 +8,14 @@ process.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any, TextIO
 
 import numpy as np
@@ -24,9 +27,13 @@ from tessella_bench._methods import (
     Fitted,
     NotApplicableError,
     find_method,
+    plain,
 )
 
 READY, FITTED, DONE = "ready", "fitted", "done"
+
+# Measures what has been prepared; the argument is called between the fit and the prediction.
+Prepared = Callable[[Callable[[], None]], Record]
 
 
 def main() -> None:
@@ -44,7 +51,8 @@ def measure(request: dict[str, Any], answer: TextIO) -> Record:
     Parameters
     ----------
     request : dict
-        "cell" and "data_home".
+        "cell" and "data_home"; "options" of the method and "processor_cap", the seconds of the
+        processor that tuning and fit may take, if they have any.
     answer : file
         Where the lines go.
 
@@ -55,10 +63,9 @@ def measure(request: dict[str, Any], answer: TextIO) -> Record:
     """
     cell = Cell(**request["cell"])
     try:
-        data = load(cell.dataset, request["data_home"])
-        run = find_method(cell.method).load()
+        prepared = _prepared(cell, request["data_home"], request.get("options") or {})
         _tell(answer, READY)
-        return _measured(cell, data, run, answer)
+        return prepared(_limited(request.get("processor_cap"), answer))
     except NotApplicableError as reason:
         return {"status": NOT_APPLICABLE, "error": str(reason)}
     except MemoryError as error:
@@ -67,11 +74,34 @@ def measure(request: dict[str, Any], answer: TextIO) -> Record:
         return {"status": FAILED, "error": f"{type(error).__name__}: {error}"}
 
 
-def _measured(cell: Cell, data: Dataset, run: Any, answer: TextIO) -> Record:
+def _limited(processor_cap: float | None, answer: TextIO) -> Callable[[], None]:
+    """Start the cap; what is returned ends it, and tells that the model is fitted."""
+    if processor_cap is not None:
+        _limit_processor(processor_cap)
+
+    def fitted_now() -> None:
+        if processor_cap is not None:
+            _limit_processor(None)
+        _tell(answer, FITTED)
+
+    return fitted_now
+
+
+def _prepared(cell: Cell, data_home: str | None, options: dict[str, Any]) -> Prepared:
+    """All that happens before the clock starts: imports and data."""
+    if cell.rows is not None:
+        from tessella_bench.suite import prepare  # pandas is not needed for the paper's tables
+
+        return prepare(cell, data_home, options)
+    data = load(cell.dataset, data_home)
+    return partial(_measured, cell, data, find_method(cell.method).load())
+
+
+def _measured(cell: Cell, data: Dataset, run: Any, fitted_now: Callable[[], None]) -> Record:
     train, test = data.split(cell.split)
     y = _in_the_papers_unit(data)
     fitted: Fitted = run(data.task, data.X[train], y[train], cell.split)
-    _tell(answer, FITTED)
+    fitted_now()
     begin = time.perf_counter()
     predicted = np.asarray(fitted.model.predict(data.X[test])).ravel()
     seconds = time.perf_counter() - begin
@@ -85,7 +115,7 @@ def _measured(cell: Cell, data: Dataset, run: Any, answer: TextIO) -> Record:
         "tune_seconds": fitted.tune_seconds,
         "fit_seconds": fitted.fit_seconds,
         "predict_seconds": seconds,
-        "params": {name: _plain(value) for name, value in fitted.params.items()},
+        "params": plain(fitted.params),
         "gap": fitted.gap,
     }
 
@@ -105,14 +135,14 @@ def _score(task: str, y: Any, predicted: Any) -> Record:
     return {"metric": "mse", "score": float(np.mean((predicted - y) ** 2))}
 
 
-def _plain(value: Any) -> Any:
-    """A parameter as JSON has it."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    keywords = getattr(value, "keywords", None)  # of a partial function: a kernel and its width
-    return {name: _plain(v) for name, v in keywords.items()} if keywords else str(value)
+def _limit_processor(seconds: float | None) -> None:
+    """Let the system end this process when it has used so many more seconds; None takes it back."""
+    import resource  # not every system has it; the engine does not ask for a limit there
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the signal would write one
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    soft = hard if seconds is None else math.ceil(time.process_time() + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def _own_output() -> TextIO:

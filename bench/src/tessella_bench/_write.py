@@ -48,7 +48,30 @@ def write_report(report: dict[str, Any], folder: Path) -> list[Path]:
 
     folder.mkdir(parents=True, exist_ok=True)
     pictures = draw(report, folder)
-    blocks = document(report, pictures)
+    return write_blocks(report, document(report, pictures), pictures, folder)
+
+
+def write_blocks(
+    report: dict[str, Any], blocks: Sequence[Block], pictures: Mapping[str, Path], folder: Path
+) -> list[Path]:
+    """Write a document in all formats.
+
+    Parameters
+    ----------
+    report : dict
+        Numbers, for ``report.json``.
+    blocks : sequence of Block
+        The document.
+    pictures : mapping
+        Files by key, which lie in the folder.
+    folder : Path
+        Where to; it exists.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
     texts = {
         "report.md": markdown(blocks, pictures),
         "report.html": standalone_html(blocks, pictures),

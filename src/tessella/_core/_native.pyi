@@ -22,6 +22,12 @@ def max_product(
     out: NDArray[float64] | NDArray[float32],
     threads: int,
 ) -> None: ...
+def absolute_pair_sums(
+    weights: NDArray[float64],
+    columns: NDArray[float64],
+    out: NDArray[float64],
+    threads: int,
+) -> None: ...
 def max_product_apply(
     left: NDArray[float64],
     right: NDArray[float64],

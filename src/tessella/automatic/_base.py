@@ -175,9 +175,8 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         """Search, average and fit; sets the fitted attributes."""
         Y = self._outputs(rows.y, rows.weight)
         weight = rows.weight / rows.weight.mean()
-        found = self._search(
-            self._spaces(reader, rows.X, Y, weight), rows.y, Y, weight, clock, tell
-        )
+        spaces = self._spaces(reader, rows.X, Y, weight)
+        found = self._search(spaces, rows.y, Y, weight, clock, tell)
         self._reader = reader
         self._rows = rows.X[found.rows[:_RELEVANCE_ROWS]]
         self.members_ = found.members
@@ -278,10 +277,8 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         if self.verbose > 1:
             with SearchDisplay() as display:
                 yield display.tell
-        elif self.verbose:
-            yield lambda text, done: print(f"[{done:4.0%}] {text}", flush=True)
         else:
-            yield lambda text, done: None
+            yield _print_line if self.verbose else _say_nothing
 
     def _check_params(self) -> None:
         if self.effort not in EFFORTS:
@@ -347,6 +344,14 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         from tessella.persistence import save  # not above, because it imports the estimators
 
         save(self, path, metadata=metadata)
+
+
+def _print_line(text: str, done: float) -> None:
+    print(f"[{done:4.0%}] {text}", flush=True)  # noqa: T201 - asked for by verbose=1
+
+
+def _say_nothing(text: str, done: float) -> None:
+    del text, done
 
 
 def require_target(estimator: Any, y: Any) -> None:

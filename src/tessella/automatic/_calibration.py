@@ -61,7 +61,7 @@ def probabilities(scores: FloatArray, calibration: FloatArray) -> FloatArray:
 
 
 def _logits(scores: FloatArray, calibration: FloatArray) -> FloatArray:
-    logits = calibration[0] * scores
+    logits: FloatArray = calibration[0] * scores
     if scores.shape[1] == 2:
         logits[:, 1] += calibration[1]
     return logits

@@ -168,7 +168,8 @@ def _frequent_levels(column: FloatArray, weight: FloatArray) -> IntArray:
 
 def _indicators(column: FloatArray, levels: IntArray) -> FloatArray:
     codes = np.where(np.isnan(column), -1.0, np.where(column < 0, -2.0, column))
-    return (codes[:, None] == levels).astype(np.float64)
+    indicators: FloatArray = (codes[:, None] == levels).astype(np.float64)
+    return indicators
 
 
 def _frequent_outputs(targets: FloatArray, weight: FloatArray) -> FloatArray:

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from tessella._core import absolute_pair_sums
-from tessella.kernels import laplace_gram
+from tessella.kernels import absolute_pair_sums, laplace_gram
 
 FloatArray = NDArray[np.float64]
 
@@ -77,7 +76,7 @@ class LaplaceFamily:
 
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.gradient`."""
-        return -np.exp(scales) * _absolute_sums(W, A)
+        return -np.exp(scales) * absolute_pair_sums(W, A, n_jobs=1)
 
 
 class GaussianFamily:
@@ -95,8 +94,8 @@ class GaussianFamily:
         factors = np.exp(scales) * 0.5**0.5
         left = A * factors
         distances = cdist(left, left if B is None else B * factors, "sqeuclidean")
-        np.negative(distances, out=distances)
-        return np.exp(distances, out=distances)
+        K: FloatArray = np.negative(distances, out=distances)
+        return np.exp(K, out=K)
 
     def steepness(self, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.steepness`."""
@@ -104,9 +103,42 @@ class GaussianFamily:
 
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.gradient`."""
-        Z = A * np.exp(scales)
-        squares: FloatArray = W.sum(axis=1) @ (Z * Z) - np.einsum("ij,ij->j", Z, W @ Z)
-        return -2.0 * squares
+        return _square_sums(W, A, scales)
+
+
+class MaternFamily:
+    """The Matérn kernels ``(1 + r) exp(-r)`` of functions with one derivative.
+
+    The distance is ``r² = 3 * sum(exp(2 * scale) * (x - y)**2)``.
+    """
+
+    name = "matern"
+    widths = (0.15, 0.4, 1.0, 3.0)
+
+    def start(self, width: float, n_columns: int) -> float:
+        """See :meth:`Family.start`."""
+        return float(-np.log(width * np.sqrt(n_columns) * _UNIFORM_DEVIATION))
+
+    def gram(self, A: FloatArray, scales: FloatArray, B: FloatArray | None = None) -> FloatArray:
+        """See :meth:`Family.gram`."""
+        distances = self._distances(A, scales, B)
+        K: FloatArray = np.exp(-distances)
+        K *= 1.0 + distances
+        return K
+
+    def steepness(self, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.steepness`."""
+        return np.exp(scales)
+
+    def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.gradient`."""
+        # The derivative by r² / 2 is -exp(-r), which is -K / (1 + r).
+        return 3.0 * _square_sums(W / (1.0 + self._distances(A, scales, None)), A, scales)
+
+    def _distances(self, A: FloatArray, scales: FloatArray, B: FloatArray | None) -> FloatArray:
+        factors = 3.0**0.5 * np.exp(scales)
+        left = A * factors
+        return np.asarray(cdist(left, left if B is None else B * factors))
 
 
 class TessellatedFamily:
@@ -138,12 +170,20 @@ class TessellatedFamily:
         """See :meth:`Family.gradient`."""
         margins = np.exp(-scales)
         # |u - v| of the warped coordinates falls with the margin as fast as these differences.
-        return -margins * _absolute_sums(W, 0.5 / _room(A, scales))
+        return -margins * absolute_pair_sums(W, 0.5 / _room(A, scales), n_jobs=1)
 
 
 FAMILIES: dict[str, Any] = {
-    family.name: family for family in (LaplaceFamily(), GaussianFamily(), TessellatedFamily())
+    family.name: family
+    for family in (LaplaceFamily(), GaussianFamily(), MaternFamily(), TessellatedFamily())
 }
+
+
+def _square_sums(W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
+    """Return ``-sum(W * exp(2 * scale) * (x - y)**2)`` over all pairs of rows for each column."""
+    Z = A * np.exp(scales)
+    half: FloatArray = np.einsum("ij,ij->j", Z, W @ Z) - W.sum(axis=1) @ (Z * Z)
+    return 2.0 * half
 
 
 def _room(A: FloatArray, scales: FloatArray) -> FloatArray:
@@ -152,9 +192,3 @@ def _room(A: FloatArray, scales: FloatArray) -> FloatArray:
 
 def _warped(A: FloatArray, scales: FloatArray) -> FloatArray:
     return -0.5 * np.log(_room(A, scales))
-
-
-def _absolute_sums(W: FloatArray, A: FloatArray) -> FloatArray:
-    sums = np.empty(A.shape[1])
-    absolute_pair_sums(W, np.ascontiguousarray(A.T), sums, 1)
-    return sums

@@ -86,7 +86,7 @@ def _best_split(A: FloatArray, factors: FloatArray) -> tuple[int, float] | None:
     for column in np.argsort(-factors * A.std(axis=0), kind="stable"):
         values = A[:, column]
         threshold = float(np.median(values))
-        below = np.mean(values <= threshold)
+        below = float(np.mean(values <= threshold))
         if below > 1.0 - _SMALLEST_SIDE:  # many values are equal to the median: split below it
             smaller = values[values < threshold]
             if not len(smaller):

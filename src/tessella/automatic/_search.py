@@ -12,6 +12,7 @@ machines with the best kernel are candidates like the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -24,12 +25,11 @@ from tessella.automatic._clock import Clock, OutOfTimeError
 from tessella.automatic._families import FAMILIES
 from tessella.automatic._kernels import MachineKernel, ScaledKernel
 from tessella.automatic._losses import Hinge, MachineLoss, SquaredError, Tube
-from tessella.automatic._objective import NotPositiveDefiniteError, leave_one_out_gradient
 from tessella.automatic._settings import SearchSettings
 from tessella.automatic._spaces import Space
 from tessella.automatic._targets import MarginTarget, PlainTarget, Target
 from tessella.backend import effective_threads, in_threads
-from tessella.leave_one_out import RidgePath
+from tessella.leave_one_out import NotPositiveDefiniteError, RidgePath, leave_one_out_gradient
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -68,8 +68,8 @@ class Machine:
     space: Space
     kernel: MachineKernel
     C: float
-    loss: MachineLoss = SquaredError()
-    target: Target = PlainTarget()
+    loss: MachineLoss = field(default_factory=SquaredError)
+    target: Target = field(default_factory=PlainTarget)
     factor: float = 1.0
 
 
@@ -280,7 +280,7 @@ class Search:
         start = np.append(np.zeros(objective.n_groups), np.log(machine.C))
         path = [objective.seen(start)]
         steps = self.settings.descent_steps
-        try:
+        with suppress(OutOfTimeError):
             minimize(
                 objective,
                 start,
@@ -290,8 +290,6 @@ class Search:
                 callback=lambda x: path.append(objective.seen(x)),
                 options={"maxiter": steps, "maxfun": 2 * steps},
             )
-        except OutOfTimeError:
-            pass
         return path
 
     # ---------------------------------------------------------------------------- other losses

@@ -68,7 +68,8 @@ class Space:
         """
         several = np.bincount(self.group)[self.group] > 1
         scale = family.start(width, self.n_groups)
-        return np.where(several & self._one_hot(), scale - np.log(2.0), scale)
+        halved = several & self._one_hot()
+        return np.asarray(scale - np.log(2.0) * halved)
 
     def _one_hot(self) -> bool:
         return self.encoding.categories == "one-hot"

@@ -87,9 +87,8 @@ class LogTarget:
         sign = float(np.sign(skewness))
         own = sign * y
         # Positive targets such as prices keep their zero; others start below their smallest value.
-        start = (
-            zero if sign > 0 and own.min() > zero else own.min() - 0.1 * (share @ own - own.min())
-        )
+        keeps_zero = sign > 0 and own.min() > zero
+        start = zero if keeps_zero else own.min() - 0.1 * float(share @ own - own.min())
         logs = np.log(own - start)
         mean = float(share @ logs)
         deviation = float(np.sqrt(share @ (logs - mean) ** 2))

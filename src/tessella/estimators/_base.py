@@ -40,7 +40,9 @@ from tessella.kernels import (
     GaussianKernels,
     KernelSet,
     LaplaceKernels,
+    MaternKernels,
     PolynomialKernels,
+    SingleKernelSet,
     TessellatedKernels,
     check_scaling,
 )
@@ -49,6 +51,11 @@ from tessella.solvers import Callback, check_solver
 FloatArray = NDArray[np.float64]
 
 _PRECISIONS = ("float64", "float32")
+_SINGLE_KERNELS: dict[str, type[SingleKernelSet]] = {
+    "gaussian": GaussianKernels,
+    "matern": MaternKernels,
+    "laplace": LaplaceKernels,
+}
 
 
 class BaseLearnedKernel(
@@ -228,13 +235,11 @@ class BaseLearnedKernel(
             return TessellatedKernels(degree=self.degree, delta=self.delta)
         if self.kernels == "polynomial":
             return PolynomialKernels(degree=self.degree)
-        if self.kernels == "gaussian":
-            return GaussianKernels(width=self.width)
-        if self.kernels == "laplace":
-            return LaplaceKernels(width=self.width)
+        if isinstance(self.kernels, str) and self.kernels in _SINGLE_KERNELS:
+            return _SINGLE_KERNELS[self.kernels](width=self.width)
         raise ValueError(
             f"kernels={self.kernels!r} is unknown; use 'tessellated', 'polynomial', 'gaussian', "
-            "'laplace' or a KernelSet such as TessellatedKernels(degree=2)."
+            "'matern', 'laplace' or a KernelSet such as TessellatedKernels(degree=2)."
         )
 
     @property

@@ -41,11 +41,11 @@ class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKer
         tube that is wider than the noise limits the accuracy. "auto" estimates the noise before
         the fit and takes 0.612 of its standard deviation, the best tube for Gaussian noise; it is
         close to zero if no noise can be found.
-    kernels : {"tessellated", "polynomial", "gaussian", "laplace"} or KernelSet, \
+    kernels : {"tessellated", "polynomial", "gaussian", "matern", "laplace"} or KernelSet, \
             default="tessellated"
         Family of kernels to choose from. "tessellated" and "polynomial" are families with the
-        parameters `degree` and `delta`. "gaussian" and "laplace" are single kernels with the
-        parameter `width`, of which nothing is learned but the machine. A
+        parameters `degree` and `delta`. "gaussian", "matern" and "laplace" are single kernels with
+        the parameter `width`, for which nothing is learned but the machine. A
         :class:`~tessella.kernels.KernelSet` has its own parameters. It may be a
         :class:`KernelDictionary`, whose weights are learned, or a sum of kernel sets such as
         ``TessellatedKernels() + KernelDictionary([Gaussian(1.0)])``, of which the kernel of each
@@ -56,8 +56,9 @@ class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKer
         Margin of the integration box around the data scaled to [0, 1], if `kernels` is
         "tessellated".
     width : float, default=0.5
-        Length scale of the kernel, if `kernels` is "gaussian" or "laplace". It is relative to the
-        distance of typical rows, so a good value depends little on the number of features.
+        Length scale of the kernel, if `kernels` is "gaussian", "matern" or "laplace". It is
+        relative to the distance of typical rows, so a good value depends little on the number of
+        features.
     scaling : {"range", "quantile", "robust"}, default="range"
         Map of each feature to [0, 1], which is part of the model. "range" is the affine map of the
         training range and goes on beyond it. "quantile" replaces values by their quantiles in the

@@ -11,7 +11,7 @@ from tessella.kernels._base import (
 )
 from tessella.kernels._bound_dictionary import BoundDictionary
 from tessella.kernels._dictionary import FittedDictionary, KernelDictionary
-from tessella.kernels._distances import laplace_gram
+from tessella.kernels._distances import absolute_pair_sums, laplace_gram
 from tessella.kernels._features import FiniteKernelSet
 from tessella.kernels._functions import FunctionKernel, Gaussian, Polynomial
 from tessella.kernels._integral import IntegralKernels
@@ -21,7 +21,12 @@ from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import SCALINGS, UnitBox, check_scaling
-from tessella.kernels._single import GaussianKernels, LaplaceKernels, SingleKernelSet
+from tessella.kernels._single import (
+    GaussianKernels,
+    LaplaceKernels,
+    MaternKernels,
+    SingleKernelSet,
+)
 from tessella.kernels._stacked import StackedKernels
 from tessella.kernels._sum import KernelSum
 from tessella.kernels._tessellated import TessellatedKernels
@@ -45,6 +50,7 @@ __all__ = [
     "KernelsOnFeatures",
     "LaplaceKernels",
     "LearnedKernel",
+    "MaternKernels",
     "MatrixMoments",
     "Moments",
     "Polynomial",
@@ -55,6 +61,7 @@ __all__ = [
     "StackedKernels",
     "TessellatedKernels",
     "UnitBox",
+    "absolute_pair_sums",
     "basis_functions",
     "basis_names",
     "check_scaling",

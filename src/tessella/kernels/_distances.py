@@ -1,4 +1,4 @@
-"""Compiled and tiled evaluation of kernels of distances: Gaussian and Laplace.
+"""Compiled and tiled evaluation of kernels of distances: Gaussian, Matérn and Laplace.
 
 A side holds one set of rows, in coordinates in which the kernel has no parameter left, and is
 evaluated against other rows. The Laplace kernel needs no exponential for a pair of rows:
@@ -14,7 +14,8 @@ Laplace kernel in coordinates that are warped by a logarithm. One compiled routi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,30 +92,74 @@ class DistanceSide(ABC):
         return out
 
 
-class GaussianSide(DistanceSide):
-    """Rows of the kernel exp(-|a - b|² / 2), whose exponents are one product of matrices."""
+class SquaredDistanceSide(DistanceSide):
+    """Rows of a kernel of the distance |a - b|, whose squares are one product of matrices."""
 
     def __init__(self, rows: FloatArray) -> None:
         super().__init__(rows)
         self._right = np.column_stack([rows, _half_norms(rows), np.ones(len(rows))])
 
-    def tile(self, left: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """See :meth:`DistanceSide.tile`."""
+    def exponents(self, left: FloatArray, out: FloatArray | None) -> FloatArray:
+        """Return -|a - b|²/2 for few rows and the rows of this side, in `out` if it is given."""
         norms = _half_norms(left)
         if min(norms.min(initial=0.0), self._right[:, -2].min(initial=0.0)) < -_LARGEST_NORM:
-            exponents: FloatArray = np.multiply(
-                cdist(left, self.rows, "sqeuclidean"), -0.5, out=out
-            )
+            squares = cdist(left, self.rows, "sqeuclidean")
+            result: FloatArray = np.multiply(squares, -0.5, out=out)
         else:
             columns = np.column_stack([left, np.ones(len(left)), norms])
-            exponents = np.matmul(columns, self._right.T, out=out)
-        return np.exp(exponents, out=exponents)
+            result = np.matmul(columns, self._right.T, out=out)
+        return result
 
-    def after(self, start: int) -> GaussianSide:
+    def after(self, start: int) -> Self:
         """See :meth:`DistanceSide.after`."""
-        rest = GaussianSide.__new__(GaussianSide)
+        rest = copy(self)
         rest.rows, rest._right = self.rows[start:], self._right[start:]
         return rest
+
+
+class GaussianSide(SquaredDistanceSide):
+    """Rows of the kernel exp(-|a - b|² / 2)."""
+
+    def tile(self, left: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """See :meth:`DistanceSide.tile`."""
+        exponents = self.exponents(left, out)
+        return np.exp(exponents, out=exponents)
+
+
+class MaternSide(SquaredDistanceSide):
+    """Rows of a Matérn kernel: (1 + r) exp(-r) for ν = 3/2, (1 + r + r²/3) exp(-r) for ν = 5/2.
+
+    Here r = √(2ν) |a - b|.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (l, n)
+        Coordinates in which the kernel has no parameter but ν.
+    nu : float
+        3/2 or 5/2.
+    """
+
+    def __init__(self, rows: FloatArray, nu: float) -> None:
+        super().__init__(rows)
+        self._nu = nu
+
+    def tile(self, left: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """See :meth:`DistanceSide.tile`."""
+        squares = self.exponents(left, out)
+        squares *= -4.0 * self._nu
+        # Negative values are rounding, and infinite ones would become infinity times zero.
+        np.clip(squares, 0.0, 1e300, out=squares)
+        r = np.sqrt(squares)
+        factor = squares  # whose memory is used again
+        if self._nu == 1.5:
+            np.add(r, 1.0, out=factor)
+        else:
+            factor /= 3.0
+            factor += r
+            factor += 1.0
+        np.negative(r, out=r)
+        factor *= np.exp(r, out=r)
+        return factor
 
 
 def _half_norms(rows: FloatArray) -> FloatArray:
@@ -246,3 +291,41 @@ def laplace_gram(
     K = np.empty((len(left), len(right)))
     LaplaceSide(right).matrix(left, K, n_jobs)
     return K
+
+
+def absolute_pair_sums(W: ArrayLike, A: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
+    """Sum ``W[i, k] * |A[i, j] - A[k, j]|`` over all pairs of rows, for each column j.
+
+    It is what the derivative of a sum over the entries of a Laplace kernel by the scales of its
+    columns needs. Nothing of size (m, m) is allocated.
+
+    Parameters
+    ----------
+    W : array-like of shape (m, m)
+        Symmetric matrix of weights. Only the entries below the diagonal are read.
+    A : array-like of shape (m, n)
+        Rows.
+    n_jobs : int, default=None
+        Number of threads. None uses all cores that the process may use. The result does not
+        depend on it.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        A sum for each column.
+
+    Examples
+    --------
+    >>> from tessella.kernels import absolute_pair_sums
+    >>> absolute_pair_sums([[1.0, 2.0], [2.0, 5.0]], [[0.0, 3.0], [1.0, 3.0]]).tolist()
+    [4.0, 0.0]
+    """
+    rows = as_rows(A)
+    weights = np.ascontiguousarray(W, dtype=np.float64)
+    if weights.shape != (len(rows), len(rows)):
+        raise ValueError(f"W has shape {weights.shape}, but A has {len(rows)} rows.")
+    sums = np.empty(rows.shape[1])
+    _core.absolute_pair_sums(
+        weights, np.ascontiguousarray(rows.T), sums, effective_threads(n_jobs)
+    )
+    return sums

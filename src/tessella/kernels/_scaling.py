@@ -35,8 +35,8 @@ class UnitBox:
       result to [0, 1]. At most 200 knots are kept; a training value is mapped to within 0.011 of
       its quantile. Values outside the training range are moved to its edge.
     - "robust" is affine between the quartiles and compresses the tails. With z the distance from
-      the median in units of half the interquartile range, u = ½ + z/4 for |z| ≤ 1 and
-      u = 1 - 1/(4z) for z ≥ 1, mirrored for z ≤ -1, so that twice the distance from the median
+      the median in units of half the interquartile range, ``u = ½ + z/4`` for ``|z| ≤ 1`` and
+      ``u = 1 - 1/(4z)`` for z ≥ 1, mirrored for z ≤ -1, so that twice the distance from the median
       halves the distance to the edge of the cube. The tails are linear between knots, four to
       each doubling. The result is stretched to [0, 1]. Values outside the training range are moved
       to its edge. If the quartiles are equal, the mean distance from the median takes the place of

@@ -1,4 +1,4 @@
-"""Kernel sets of a single kernel: Gaussian and Laplace kernels of given width."""
+"""Kernel sets of a single kernel: Gaussian, Matérn and Laplace kernels of given width."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tessella.kernels._base import (
     as_rows,
 )
 from tessella.kernels._bound_dictionary import WeightSensitivities, centre
-from tessella.kernels._distances import DistanceSide, GaussianSide, LaplaceSide
+from tessella.kernels._distances import DistanceSide, GaussianSide, LaplaceSide, MaternSide
 from tessella.kernels._functions import require_number
 from tessella.kernels._predictor import Predictor
 
@@ -50,6 +50,11 @@ class SingleKernelSet(KernelSet):
     def _checked_width(self) -> float:
         require_number("width", self.width, above_zero=True)
         return float(self.width)
+
+    @property
+    def outside_rule(self) -> str:
+        """See :attr:`KernelSet.outside_rule`."""
+        return "the kernel fades, so predictions approach the intercept"
 
     @abstractmethod
     def side(self, X: FloatArray) -> DistanceSide:
@@ -125,21 +130,59 @@ class GaussianKernels(SingleKernelSet):
 
     family: ClassVar[str | None] = "gaussian"
 
-    @property
-    def outside_rule(self) -> str:
-        """See :attr:`KernelSet.outside_rule`."""
-        return "the kernel fades, so predictions approach the intercept"
-
     def coordinates(self, X: FloatArray) -> FloatArray:
         """See :meth:`SingleKernelSet.coordinates`."""
-        scale = np.sqrt(_INVERSE_VARIANCE / X.shape[1]) / self._checked_width()
-        with np.errstate(over="ignore"):  # the kernel of rows infinitely far away is zero
-            rows: FloatArray = scale * (X - 0.5)  # centred, so that products cancel fewer digits
-        return rows
+        return _standardised(X, self._checked_width())
 
     def side(self, X: FloatArray) -> GaussianSide:
         """See :meth:`SingleKernelSet.side`."""
         return GaussianSide(self.coordinates(X))
+
+
+@dataclass
+class MaternKernels(SingleKernelSet):
+    """The Matérn kernel of n features, between the Gaussian and the Laplace kernel in smoothness.
+
+    With ``r² = 2 nu · 12 |x - y|² / (n width²)``, the kernel is ``(1 + r) exp(-r)`` for nu = 3/2
+    and ``(1 + r + r²/3) exp(-r)`` for nu = 5/2. The functions that it learns have one or two
+    derivatives. As for :class:`GaussianKernels`, `width` is a length in standard deviations of a
+    feature that is uniform on [0, 1].
+
+    Parameters
+    ----------
+    width : float, default=0.5
+        Length scale of the kernel.
+    nu : {1.5, 2.5}, default=1.5
+        Smoothness.
+
+    Examples
+    --------
+    >>> from tessella.kernels import MaternKernels
+    >>> kernels = MaternKernels(width=1.0)
+    >>> kernels.cross([[0.0, 0.0]], [[0.0, 0.0], [0.5, 0.5]], [1.0]).round(4).tolist()
+    [[1.0, 0.1991]]
+    """
+
+    nu: float = 1.5
+
+    family: ClassVar[str | None] = "matern"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._checked_nu()
+
+    def _checked_nu(self) -> float:
+        if self.nu not in (1.5, 2.5):
+            raise ValueError(f"nu={self.nu!r} must be 1.5 or 2.5.")
+        return float(self.nu)
+
+    def coordinates(self, X: FloatArray) -> FloatArray:
+        """See :meth:`SingleKernelSet.coordinates`."""
+        return _standardised(X, self._checked_width())
+
+    def side(self, X: FloatArray) -> MaternSide:
+        """See :meth:`SingleKernelSet.side`."""
+        return MaternSide(self.coordinates(X), self._checked_nu())
 
 
 @dataclass
@@ -180,11 +223,6 @@ class LaplaceKernels(SingleKernelSet):
         """See :attr:`KernelSet.by_rows`; always True."""
         return True
 
-    @property
-    def outside_rule(self) -> str:
-        """See :attr:`KernelSet.outside_rule`."""
-        return "the kernel fades, so predictions approach the intercept"
-
     def coordinates(self, X: FloatArray) -> FloatArray:
         """See :meth:`SingleKernelSet.coordinates`."""
         scale = np.sqrt(_INVERSE_VARIANCE) / (X.shape[1] * self._checked_width())
@@ -195,6 +233,14 @@ class LaplaceKernels(SingleKernelSet):
     def side(self, X: FloatArray) -> LaplaceSide:
         """See :meth:`SingleKernelSet.side`."""
         return LaplaceSide(self.coordinates(X))
+
+
+def _standardised(X: FloatArray, width: float) -> FloatArray:
+    """Return rows whose squared distances are means over features of squared differences."""
+    scale = np.sqrt(_INVERSE_VARIANCE / X.shape[1]) / width
+    with np.errstate(over="ignore"):  # the kernel of rows infinitely far away is zero
+        rows: FloatArray = scale * (X - 0.5)  # centred, so that products cancel fewer digits
+    return rows
 
 
 def _weight(P: FloatArray) -> float:

@@ -5,6 +5,11 @@ loss and the ε-insensitive loss they follow from the factors of the optimum whe
 its face, and from a second solution elsewhere.
 """
 
+from tessella.leave_one_out._gradient import (
+    LeaveOneOutGradient,
+    NotPositiveDefiniteError,
+    leave_one_out_gradient,
+)
 from tessella.leave_one_out._ridge import (
     BestC,
     RidgePath,
@@ -15,9 +20,12 @@ from tessella.leave_one_out._svm import SvmLeaveOneOut, svm_leave_one_out
 
 __all__ = [
     "BestC",
+    "LeaveOneOutGradient",
+    "NotPositiveDefiniteError",
     "RidgePath",
     "RidgeSolution",
     "SvmLeaveOneOut",
+    "leave_one_out_gradient",
     "ridge_leave_one_out",
     "svm_leave_one_out",
 ]

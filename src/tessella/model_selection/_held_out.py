@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.utils.multiclass import check_classification_targets
 
 
 class HeldOut(BaseEstimator):  # type: ignore[misc]
@@ -74,6 +75,7 @@ def check_scorer(scorer: Any, estimator: Any, X: Any, y: Any, params: Any) -> No
     target = np.asarray(y)
     perfect: HeldOut = HeldOutRegressor(target, None, None)
     if is_classifier(estimator):
+        check_classification_targets(target)
         classes, codes = np.unique(target, return_inverse=True)
         decisions = codes.astype(float) if len(classes) == 2 else np.eye(len(classes))[codes]
         perfect = HeldOutClassifier(target, decisions, classes)
