@@ -871,6 +871,20 @@ MUTATIONS = (
         ("model_selection/test_kernel_path_cv.py",),
     ),
     Mutation(
+        "is_far_from_optimal",
+        "inspection/_summary.py",
+        "return not gap <= max(tol, LARGEST_USABLE_GAP)",
+        "return not gap <= max(tol, 100 * LARGEST_USABLE_GAP)",
+        ("estimators/test_notebook.py",),
+    ),
+    Mutation(
+        "linear_share",
+        "inspection/_linearity.py",
+        "features = features - features.mean(axis=0)",
+        "features = features - 0.9 * features.mean(axis=0)",
+        ("inspection/test_linearity.py",),
+    ),
+    Mutation(
         "convergence_message (remedy)",
         "estimators/_convergence.py",
         'precise = "" if estimator.precision == "float64" else',

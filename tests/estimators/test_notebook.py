@@ -142,7 +142,7 @@ def test_a_fit_far_from_its_optimum_is_not_to_be_used(circles):
 
 def test_a_large_tolerance_was_asked_for(circles):
     model = LearnedKernelSVC(C=1000.0, max_iter=0, solver="frank-wolfe", tol=10.0).fit(*circles)
-    assert 0.1 < model.gap_
+    assert model.gap_ > 0.1
     assert verdict(shown(model)).startswith("✓ Certified within tol")
 
 

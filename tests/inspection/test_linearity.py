@@ -42,7 +42,7 @@ def test_circles_need_a_curved_kernel_and_a_line_does_not(circles):
 
 def test_a_matrix_that_has_become_linear(circles):
     """A parameter of the tessellated family whose kernel is that of the linear monomials."""
-    X, y = circles
+    X, _ = circles
     model = LearnedKernelSVR(kernels="polynomial", degree=2).fit(X, X[:, 0])
     P = np.zeros_like(model.P_)
     P[1, 1] = P[2, 2] = 1.0  # monomials 1, x, y, then those of degree 2

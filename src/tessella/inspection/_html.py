@@ -140,20 +140,18 @@ def verdict(facts: Facts) -> str:
 
 def _linearity(model: Any) -> str:
     """Return a note if the kernel is linear, and an empty string otherwise."""
-    share = quick_linear_share(model)
+    note = linear_note(quick_linear_share(model))
+    return f"<p>{escape(note)}</p>" if note else ""
+
+
+def linear_note(share: float | None) -> str:
+    """Return a sentence about a kernel that is linear, and an empty string about others."""
+    if share is None or not share >= NEARLY_ALL:
+        return ""
     return (
-        "" if share is None else "".join(f"<p>{escape(note)}</p>" for note in linear_notes(share))
-    )
-
-
-def linear_notes(share: float) -> list[str]:
-    """Return a sentence about a kernel that is linear; none about others."""
-    if not share >= NEARLY_ALL:
-        return []
-    return [
         f"The kernel is linear: linear functions of the features explain {share:.1%} of it, so "
         "this is nearly a linear model"
-    ]
+    )
 
 
 def _certificate_title(facts: Facts) -> str:
