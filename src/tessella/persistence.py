@@ -51,14 +51,36 @@ __all__ = ["SKOPS_TRUSTED", "ModelFileError", "load", "read_info", "register_ker
 _T = TypeVar("_T")
 _KernelSetClass = TypeVar("_KernelSetClass", bound=type[KernelSet])
 
-# Modules of the estimators by name. Those of multiple kernels are imported when they are needed,
-# because that takes time.
+# Modules of the estimators by name. Most are imported when they are needed, because that takes
+# time.
 _MODULES = {
     "LearnedKernelSVC": LearnedKernelSVC.__module__,
     "LearnedKernelSVR": LearnedKernelSVR.__module__,
     "MultipleKernelSVC": "tessella.multiple_kernels._classifier",
     "MultipleKernelSVR": "tessella.multiple_kernels._regressor",
+    "TessellaClassifier": "tessella.automatic._classifier",
+    "TessellaRegressor": "tessella.automatic._regressor",
 }
+_AUTOMATIC = ("TessellaClassifier", "TessellaRegressor")
+# Modules of the parts of automatic models, which are imported when they are needed as well.
+_PARTS = {
+    "TableReader": "tessella.automatic._table",
+    "Encoding": "tessella.automatic._encodings",
+    "Space": "tessella.automatic._spaces",
+    "ScaledKernel": "tessella.automatic._kernels",
+    "CertifiedKernel": "tessella.automatic._kernels",
+    "SquaredError": "tessella.automatic._losses",
+    "Hinge": "tessella.automatic._losses",
+    "Tube": "tessella.automatic._losses",
+    "PlainTarget": "tessella.automatic._targets",
+    "LogTarget": "tessella.automatic._targets",
+    "MarginTarget": "tessella.automatic._targets",
+    "Machine": "tessella.automatic._search",
+    "Leaves": "tessella.automatic._leaves",
+    "FittedMachine": "tessella.automatic._machines",
+}
+# Objects that several parts of a model refer to, and that have to be one object again.
+_SHARED = ("Space",)
 _FAMILIES: tuple[type[KernelSet], ...] = (
     TessellatedKernels,
     PolynomialKernels,
@@ -85,14 +107,16 @@ _OTHER_DATA = (Blocks, FunctionKernel, IterationRecord, KernelFeatures, TabularE
 #: is loaded, and skops itself trusts all other classes of a model. The functions in a
 #: :class:`~tessella.KernelDictionary` and kernel sets of other authors are not in the list.
 SKOPS_TRUSTED: list[str] = [
-    *(f"{module}.{name}" for name, module in _MODULES.items()),
+    *(f"{module}.{name}" for name, module in (*_MODULES.items(), *_PARTS.items())),
     *(f"{cls.__module__}.{cls.__qualname__}" for cls in (*_CLASSES.values(), *_OTHER_DATA)),
 ]
 _NEEDED = ("kernel_", "support_vectors_", "dual_coef_", "intercept_", "n_features_in_")
+_NEEDED_AUTOMATIC = ("members_", "n_features_in_")
 
+_NO_FIT = "the arrays of the model do not fit together."
 _TAG = "$type"  # marks values that JSON cannot represent directly
 # Tags that do not stand for a class of the table above.
-_RESERVED = ("array", "blocks", "dict", "float", "history", "text", "tuple")
+_RESERVED = ("array", "blocks", "dict", "float", "history", "shared", "text", "tuple", *_PARTS)
 # Rebuilt when needed; for fits alone; not of the model but of its data.
 _NOT_OF_THE_MODEL = ("_predictor_cache", "_skl_callbacks", "_fit_rows")
 
@@ -127,8 +151,8 @@ def save(
 
     Parameters
     ----------
-    model : LearnedKernelSVC, LearnedKernelSVR, MultipleKernelSVC or MultipleKernelSVR
-        Fitted estimator to save.
+    model : estimator
+        Fitted estimator to save: one of those of this library that predict.
     path : path-like
         Path of the file. By convention, its suffix is ``.tsl``.
     metadata : dict, optional
@@ -161,7 +185,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    LearnedKernelSVC, LearnedKernelSVR, MultipleKernelSVC or MultipleKernelSVR
+    estimator
         Fitted estimator. Its predictions are exactly those of the estimator that was saved.
 
     Raises
@@ -186,9 +210,10 @@ def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     -------
     dict
         Contents of the manifest with plain values. Its keys include ``tessella_version``,
-        ``estimator``, ``params``, ``kernel_set`` (``family`` and ``params`` of the kernel set on
-        the scale of the training data), ``fitted`` (scalar attributes), ``classes`` and
-        ``feature_names`` (lists or None) and ``metadata``.
+        ``estimator``, ``params``, ``fitted`` (scalar attributes), ``classes`` and
+        ``feature_names`` (lists or None) and ``metadata``. There is also ``kernel_set`` (``family``
+        and ``params`` of the kernel set on the scale of the training data), or ``leaderboard`` and
+        ``columns`` (kinds of the columns of the table) for an automatic model.
 
     Raises
     ------
@@ -198,18 +223,29 @@ def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
         in :func:`load`.
     """
     with _FORMAT.reading(path) as (manifest, arrays):
-        fitted = _decode_named(manifest["fitted"], arrays)
-        kernels = kernel_list(fitted["kernel_"])[0].kernels
+        decoder = _Decoder(manifest, arrays)
+        fitted = decoder.named(manifest["fitted"])
         lists = (fitted.get("classes_"), fitted.get("feature_names_in_"))
         classes, names = (None if values is None else values.tolist() for values in lists)
+        described = {key: value for key, value in manifest.items() if key != "shared"}
         return {
-            **manifest,
-            "params": _decode_named(manifest["params"], arrays),
-            "kernel_set": {"family": kernels.family, "params": kernels.get_params(deep=False)},
+            **described,
+            "params": decoder.named(manifest["params"]),
+            **_summary(manifest["estimator"], fitted),
             "fitted": {k: v for k, v in fitted.items() if isinstance(v, int | float | str)},
             "classes": classes,
             "feature_names": names,
         }
+
+
+def _summary(estimator: str, fitted: dict[str, Any]) -> dict[str, Any]:
+    """Return what the description of a model file says about the kernels of a model."""
+    if estimator in _AUTOMATIC:
+        columns = list(fitted["_reader"].kinds)
+        return {"leaderboard": fitted["leaderboard_"], "columns": columns}
+    kernels = kernel_list(fitted["kernel_"])[0].kernels
+    params = kernels.get_params(deep=False)
+    return {"kernel_set": {"family": kernels.family, "params": params}}
 
 
 def register_kernel_set(cls: _KernelSetClass) -> _KernelSetClass:
@@ -303,7 +339,7 @@ def _content(model: Any, metadata: dict[str, Any]) -> tuple[dict[str, Any], Arra
             f"A {name} cannot be stored in a model file, only {', '.join(_MODULES)} can; use "
             "pickle or joblib."
         )
-    check_is_fitted(model, _NEEDED)
+    check_is_fitted(model, _NEEDED_AUTOMATIC if name in _AUTOMATIC else _NEEDED)
     params = model.get_params(deep=False)
     left_out = {*params, *_NOT_OF_THE_MODEL}
     fitted = {key: value for key, value in vars(model).items() if key not in left_out}
@@ -313,6 +349,7 @@ def _content(model: Any, metadata: dict[str, Any]) -> tuple[dict[str, Any], Arra
         "params": encoder.named(params),
         "fitted": encoder.named(fitted),
         "metadata": _checked_metadata(metadata),
+        "shared": encoder.shared,
     }
     return content, encoder.store
 
@@ -333,11 +370,21 @@ def _checked_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 class _Encoder:
     """Encoder of values as JSON and of arrays as members of the archive.
 
-    An array that occurs twice is stored once, and it is a single array again after loading.
+    An array that occurs twice is stored once, and it is a single array again after loading. The
+    same holds for objects of the classes in ``_SHARED``.
+
+    Attributes
+    ----------
+    store : ArrayStore
+        Arrays that were encoded.
+    shared : list
+        Encoded objects to which the values refer by their place in this list.
     """
 
     def __init__(self) -> None:
         self.store = ArrayStore()
+        self.shared: list[Any] = []
+        self._places: dict[int, tuple[int, Any]] = {}  # with the object, so that no id is reused
 
     def named(self, values: dict[str, Any], within: str = "") -> dict[str, Any]:
         """Encode values by the names of their attributes."""
@@ -358,9 +405,11 @@ class _Encoder:
         return self._container(value, where)
 
     def _container(self, value: Any, where: str) -> Any:
-        if type(value) in _TAGS:
-            parts = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-            return {_TAG: _TAGS[type(value)], "params": self.named(parts, f"{where}.")}
+        tag = _tag_of(type(value))
+        if tag in _SHARED:
+            return {_TAG: "shared", "place": self._place(value, where)}
+        if tag is not None:
+            return self._fields(value, where)
         if type(value) is tuple and value and all(type(v) is IterationRecord for v in value):
             columns = {f.name: [getattr(v, f.name) for v in value] for f in fields(value[0])}
             return {_TAG: "history", "columns": self.named(columns, f"{where}.")}
@@ -374,12 +423,38 @@ class _Encoder:
             return {_TAG: "dict", "items": self.encode(pairs, where)}
         raise _not_data(where, _description(value))
 
+    def _fields(self, value: Any, where: str) -> dict[str, Any]:
+        parts = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+        return {_TAG: _tag_of(type(value)), "params": self.named(parts, f"{where}.")}
+
+    def _place(self, value: Any, where: str) -> int:
+        """Return the place of a shared object, which is encoded when it occurs first."""
+        if id(value) not in self._places:
+            self.shared.append(self._fields(value, where))
+            self._places[id(value)] = len(self.shared) - 1, value
+        return self._places[id(value)][0]
+
     def _array(self, array: NDArray[Any], where: str) -> dict[str, Any]:
         if array.dtype.kind == "O":
             return _encode_text(array, where)
         if not storable(array.dtype):
             raise _not_data(where, f"an array of dtype {array.dtype}")
         return {_TAG: "array", "member": self.store.add(array, where)}
+
+
+def _tag_of(cls: type[Any]) -> str | None:
+    """Return the name under which model files store the objects of a class, if they do."""
+    if _PARTS.get(cls.__name__) == cls.__module__:
+        return cls.__name__
+    return _TAGS.get(cls)
+
+
+def _class_of(tag: Any) -> type[Any]:
+    """Return the class that is stored under a name."""
+    if tag in _PARTS:
+        return getattr(import_module(_PARTS[tag]), tag)  # type: ignore[no-any-return]
+    hint = ", or not registered: import the module that calls register_kernel_set for it"
+    return _lookup(_CLASSES, tag, "kernel family or type", hint)
 
 
 def _encode_text(array: NDArray[Any], where: str) -> dict[str, Any]:
@@ -409,36 +484,53 @@ def _not_data(where: str, what: str) -> ModelFileError:
     )
 
 
-def _decode_named(values: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
-    return {name: _decode(value, arrays) for name, value in values.items()}
+class _Decoder:
+    """The inverse of :class:`_Encoder`.
 
+    Parameters
+    ----------
+    manifest : dict
+        Manifest of the archive.
+    arrays : mapping of str to ndarray
+        Arrays of the archive.
+    """
 
-def _decode(value: Any, arrays: Arrays) -> Any:
-    """The inverse of :meth:`_Encoder.encode`."""
-    if isinstance(value, list):
-        return [_decode(item, arrays) for item in value]
-    if not isinstance(value, dict):
-        return value
-    kind = value[_TAG]
-    if kind == "float":
-        return float(value["text"])
-    if kind == "array":
-        return arrays[value["member"]]
-    if kind == "text":
-        return np.array(value["items"], dtype=object).reshape(value["shape"])
-    if kind == "tuple":
-        return tuple(_decode(value["items"], arrays))
-    if kind == "blocks":
-        return Blocks(_decode(value["items"], arrays))
-    if kind == "dict":
-        return dict(_decode(value["items"], arrays))
-    if kind == "history":
-        columns = _decode_named(value["columns"], arrays)
-        rows = zip(*columns.values(), strict=True)
-        return tuple(IterationRecord(**dict(zip(columns, row, strict=True))) for row in rows)
-    hint = ", or not registered: import the module that calls register_kernel_set for it"
-    cls = _lookup(_CLASSES, kind, "kernel family or type", hint)
-    return cls(**_decode_named(value["params"], arrays))
+    def __init__(self, manifest: dict[str, Any], arrays: Arrays) -> None:
+        self._arrays = arrays
+        self._shared: list[Any] = []
+        for value in manifest.get("shared", ()):
+            self._shared.append(self.decode(value))
+
+    def named(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Decode values by the names of their attributes."""
+        return {name: self.decode(value) for name, value in values.items()}
+
+    def decode(self, value: Any) -> Any:
+        """Return the value that was encoded as JSON."""
+        if isinstance(value, list):
+            return [self.decode(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        kind = value[_TAG]
+        if kind == "float":
+            return float(value["text"])
+        if kind == "array":
+            return self._arrays[value["member"]]
+        if kind == "text":
+            return np.array(value["items"], dtype=object).reshape(value["shape"])
+        if kind == "tuple":
+            return tuple(self.decode(value["items"]))
+        if kind == "blocks":
+            return Blocks(self.decode(value["items"]))
+        if kind == "dict":
+            return dict(self.decode(value["items"]))
+        if kind == "shared":
+            return self._shared[value["place"]]
+        if kind == "history":
+            columns = self.named(value["columns"])
+            rows = zip(*columns.values(), strict=True)
+            return tuple(IterationRecord(**dict(zip(columns, row, strict=True))) for row in rows)
+        return _class_of(kind)(**self.named(value["params"]))
 
 
 def _lookup(table: dict[str, _T], name: Any, what: str, hint: str = "") -> _T:
@@ -449,13 +541,17 @@ def _lookup(table: dict[str, _T], name: Any, what: str, hint: str = "") -> _T:
 
 def _build(manifest: dict[str, Any], arrays: Arrays) -> Any:
     cls = _estimator_class(manifest["estimator"])
-    params = _decode_named(manifest["params"], arrays)
+    decoder = _Decoder(manifest, arrays)
+    params = decoder.named(manifest["params"])
     model = cls(**params)
-    for name, value in _decode_named(manifest["fitted"], arrays).items():
+    for name, value in decoder.named(manifest["fitted"]).items():
         if name in params or name.startswith("__") or callable(getattr(cls, name, None)):
             raise ModelFileError(f"{name!r} is not a fitted attribute of {cls.__name__}.")
         setattr(model, name, value)
-    _check_fitted_parts(model)
+    if manifest["estimator"] not in _AUTOMATIC:
+        _check_fitted_parts(model)
+    elif not model._is_consistent():
+        raise ModelFileError(_NO_FIT)
     return model
 
 
@@ -476,7 +572,7 @@ def _check_fitted_parts(model: Any) -> None:
         or model._training_range.shape != (2, n_features)
         or model.intercept_.shape != (n_machines,)
     ):
-        raise ModelFileError("the arrays of the model do not fit together.")
+        raise ModelFileError(_NO_FIT)
     if isinstance(model, LearnedKernelSVC):
         n_classes = len(model.classes_)
         if n_classes < 2 or n_machines != n_classes * (n_classes - 1) // 2:

@@ -345,6 +345,28 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
 
         save(self, path, metadata=metadata)
 
+    def _is_consistent(self) -> bool:
+        """Return whether the parts of a model that was read from a file fit together."""
+        n_columns = self.n_features_in_
+        if not (
+            len(self.members_)
+            and len(self._reader.kinds) == len(self._reader.vocabularies) == n_columns
+            and self._rows.ndim == 2
+            and self._rows.shape[1] == n_columns
+            and all(member.is_consistent(n_columns) for member in self.members_)
+        ):
+            return False
+        try:
+            found = self._outputs_of_codes(self._rows[:1])
+        except (IndexError, ValueError):
+            return False
+        return found.shape == (1, self._n_outputs) and bool(np.isfinite(found).all())
+
+    @property
+    def _n_outputs(self) -> int:
+        """Number of the outputs of the machines."""
+        raise NotImplementedError
+
 
 def _print_line(text: str, done: float) -> None:
     print(f"[{done:4.0%}] {text}", flush=True)  # noqa: T201 - asked for by verbose=1

@@ -145,6 +145,10 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
         self.classes_, codes = np.unique(y, return_inverse=True)
         return codes.astype(np.float64)
 
+    @property
+    def _n_outputs(self) -> int:
+        return len(self.classes_)
+
     def _outputs(self, y: FloatArray, weight: FloatArray) -> FloatArray:
         del weight
         codes = y.astype(np.intp)

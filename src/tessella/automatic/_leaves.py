@@ -68,6 +68,25 @@ class Leaves:
         columns, thresholds, left = zip(*nodes, strict=True)
         return cls(np.array(columns), np.array(thresholds), np.array(left))
 
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return int(np.count_nonzero(self.column < 0))
+
+    def is_tree(self, n_columns: int) -> bool:
+        """Return whether the arrays describe a tree that compares some columns."""
+        if not self.column.shape == self.threshold.shape == self.left.shape:
+            return False
+        inner = np.flatnonzero(self.column >= 0)
+        children = (self.left[inner][:, None] + np.arange(2)).ravel()
+        ends = np.sort(self.left[self.column < 0])
+        return (
+            bool((self.column < n_columns).all())
+            and bool((self.left[inner] > inner).all())  # so that every path ends
+            and np.array_equal(np.sort(children), np.arange(1, len(self.column)))
+            and np.array_equal(ends, np.arange(self.n_leaves))
+        )
+
     def of(self, A: FloatArray) -> IntArray:
         """Return the number of the leaf of each row."""
         node = np.zeros(len(A), dtype=np.intp)

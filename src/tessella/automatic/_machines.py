@@ -61,6 +61,21 @@ class FittedMachine:
             scores[rows] += self.intercept[k]
         return own.target.backward(scores, own.factor)
 
+    def is_consistent(self, n_columns: int) -> bool:
+        """Return whether the arrays fit together and belong to a table of some columns."""
+        space, kernel = self.machine.space, self.machine.kernel
+        n_rows, n_features = space.coordinates.shape
+        shape = (n_features,)
+        return (
+            len(space.encoding.categorical) == n_columns
+            and space.group.shape == space.box.kept.shape == shape
+            and (not isinstance(kernel, ScaledKernel) or kernel.scales.shape == shape)
+            and self.leaves.is_tree(n_features)
+            and self.coef.ndim == 2
+            and len(self.coef) == n_rows
+            and self.intercept.shape == (self.leaves.n_leaves, self.coef.shape[1])
+        )
+
 
 def fit_machine(
     machine: Machine, share: float, Y: FloatArray, weight: FloatArray, largest: int

@@ -157,6 +157,10 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
         require_length(y, n_rows)
         return np.asarray(y, dtype=np.float64)
 
+    @property
+    def _n_outputs(self) -> int:
+        return 1
+
     def _outputs(self, y: FloatArray, weight: FloatArray) -> FloatArray:
         self._mean = float(weight @ y / weight.sum())
         deviation = float(np.sqrt(weight @ (y - self._mean) ** 2 / weight.sum()))

@@ -325,7 +325,5 @@ def absolute_pair_sums(W: ArrayLike, A: ArrayLike, *, n_jobs: int | None = None)
     if weights.shape != (len(rows), len(rows)):
         raise ValueError(f"W has shape {weights.shape}, but A has {len(rows)} rows.")
     sums = np.empty(rows.shape[1])
-    _core.absolute_pair_sums(
-        weights, np.ascontiguousarray(rows.T), sums, effective_threads(n_jobs)
-    )
+    _core.absolute_pair_sums(weights, np.ascontiguousarray(rows.T), sums, effective_threads(n_jobs))
     return sums
