@@ -346,8 +346,8 @@ MUTATIONS = (
     Mutation(
         "UnitBox.apply",
         "kernels/_scaling.py",
-        "((raw - self.offset) / self.span)",
-        "((raw - self.offset) * self.span)",
+        "(raw - self.offset) / self.span",
+        "(raw - self.offset) * self.span",
         (CONFORMANCE,),
     ),
     Mutation(
@@ -700,6 +700,63 @@ MUTATIONS = (
         "result[other] = self.sign[other] * (dw[sample] - self.sign[safe] * result[safe])",
         "result[other] = self.sign[other] * (dw[sample] + self.sign[safe] * result[safe])",
         (INTERIOR,),
+    ),
+    # ---- quadratic forms of kernels on one feature
+    Mutation(
+        "GaussianSeries.sums (terms)",
+        "kernels/_expansions.py",
+        "np.searchsorted(-self.terms, -orders)",
+        "np.searchsorted(-self.terms, -orders - 4)",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "GaussianSeries.of (centres)",
+        "kernels/_expansions.py",
+        "centres = 0.5 * (low + high)",
+        "centres = low",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "GaussianSeries.sums (factorials)",
+        "kernels/_expansions.py",
+        "gammaln(orders + 1.0)",
+        "gammaln(orders + 2.0)",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "series_length (what is left out)",
+        "kernels/_expansions.py",
+        "_LOG_TAIL = -42.0",
+        "_LOG_TAIL = -24.0",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "PolynomialSeries.of (offset)",
+        "kernels/_expansions.py",
+        "offset ** (degree - power)",
+        "offset**power",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "PolynomialSeries.forms (features)",
+        "kernels/_expansions.py",
+        "[:, self.place]",
+        "[:, self.place - 1]",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "BoundDictionary.forms (normalisation)",
+        "kernels/_bound_dictionary.py",
+        "forms[known] = self.kernels.factors[known] * series",
+        "forms[known] = series",
+        ("multiple_kernels/test_dictionary.py",),
+    ),
+    Mutation(
+        "BoundDictionary._series (cosine)",
+        "kernels/_bound_dictionary.py",
+        "if not self.kernels.cosine:",
+        "if self.kernels is not None:",
+        ("multiple_kernels/test_dictionary.py",),
     ),
     # ---- what users see of the bookkeeping of fits, searches and data
     Mutation(

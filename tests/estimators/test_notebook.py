@@ -226,10 +226,12 @@ def test_time_of_relevance_grows_with_the_kernels_that_have_a_weight(circles):
 
 def test_time_of_relevance_grows_with_rows_and_features():
     rng = np.random.default_rng(0)
-    X = rng.random((400, 60))
-    y = rng.integers(0, 2, 400)  # nothing to learn, so that nearly all rows are support vectors
-    assert relevance_is_shown(LearnedKernelSVC(tol=0.1).fit(X[:80, :4], y[:80]))
-    assert not relevance_is_shown(LearnedKernelSVC(tol=0.1).fit(X, y))
+    X = rng.random((1500, 60))
+    y = rng.integers(0, 2, 1500)  # nothing to learn, so that nearly all rows are support vectors
+    model = LearnedKernelSVC(0.01, tol=0.1)
+    assert relevance_is_shown(clone(model).fit(X[:256, :25], y[:256]))
+    assert not relevance_is_shown(clone(model).fit(X[:, :25], y))
+    assert not relevance_is_shown(clone(model).fit(X[:256], y[:256]))
 
 
 def test_kernels_of_unknown_cost_are_taken_to_be_slow(circles):

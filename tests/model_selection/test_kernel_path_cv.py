@@ -426,7 +426,7 @@ def folds_of_given_scores(table):
 def test_survivors_by_hand():
     # The leader, an equal in other folds, one clearly worse, a failed one, a hopeless one: after
     # the first fold the better half is left, of those that have a score.
-    table = [[0.9, 0.8, 0.9], [0.8, 0.9, 0.9], [0.6, 0.5, 0.5], [np.nan] * 3, [0.1] * 3]
+    table = [[0.9, 0.8, 0.9], [0.8, 0.9, 0.9], [0.6, 0.5, 0.5], [np.nan] * 3, [-5.0] * 3]
     assert folds_of_given_scores(table) == [3, 3, 1, 1, 1]
     # The lags of the first four vary by 0.02 together, which is 0.02 / 3 for each that is not the
     # leader: two standard errors of two folds are 0.115. The third is 0.15 behind, the fourth 0.1.

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from reference.weights import rows_of
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
@@ -71,6 +73,53 @@ def test_weights_of_rows_are_copies():
     right = KernelDictionary.standard().resolve(X, weight)
     np.testing.assert_allclose(left.factors, right.factors, rtol=1e-12)
     np.testing.assert_allclose(left.scale, right.scale, rtol=1e-12)
+
+
+# ---- quadratic forms
+
+
+def forms_by_matrices(fitted, rows, w):
+    """``wᵀ K_i w`` of every kernel by its matrix."""
+    return np.array([w @ fitted.matrix(k, rows) @ w for k in range(len(fitted.kernels))])
+
+
+@pytest.mark.parametrize("normalisation", ["trace", "cosine", None])
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_quadratic_forms_are_those_of_the_matrices(normalisation, n_jobs):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((300, 3))
+    rows[0, 1] = 200.0  # far from all others, so that narrow kernels need long series
+    kernels = [
+        *(Gaussian(b, f) for b in (0.05, 0.3, 1.0, 7.0) for f in ((0,), (1,), (2, 0), None)),
+        *(Polynomial(d, c, f) for d in (1, 2, 5) for c in (0.0, 0.7) for f in ((2,), (1,), None)),
+        FunctionKernel(laplacian_kernel, (1,)),
+    ]
+    fitted = KernelDictionary(kernels, normalisation=normalisation).resolve(rows)
+    bound = fitted.bind(rows, n_jobs=n_jobs)
+    for support in (300, 40, 1, 0):
+        w = np.zeros(300)
+        w[rng.permutation(300)[:support]] = rng.standard_normal(support)
+        expected = forms_by_matrices(fitted, rows, w)
+        diagonal = np.array([fitted.matrix(k, rows).diagonal().max() for k in range(len(fitted))])
+        error = np.abs(bound.moments(w).gradient - expected)
+        assert (error <= 1e-14 * diagonal * np.abs(w).sum() ** 2).all()
+        face = rng.permutation(len(fitted))[:9]
+        np.testing.assert_array_equal(
+            bound.moments(w).face_gradient(face), bound.moments(w).gradient[face]
+        )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0.05, 30.0), st.integers(0, 1000), st.floats(-1e3, 1e3))
+def test_series_of_gaussians_leave_nothing_out(bandwidth, seed, offset):
+    """With all of w at both ends of the range, where the series converge most slowly."""
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([rng.random(400), np.zeros(200), np.ones(200)])
+    w = np.concatenate([np.zeros(400), -np.ones(200), np.ones(200)])
+    rows = (10.0 * x + offset)[:, None]
+    fitted = KernelDictionary([Gaussian(bandwidth, 0)], standardise=False).resolve(rows)
+    expected = 2.0 * 200.0**2 * -np.expm1(-50.0 / bandwidth**2)
+    assert fitted.bind(rows).moments(w).gradient[0] == pytest.approx(expected, abs=1e-14 * 400**2)
 
 
 def test_functions_are_not_asked_about_no_rows():

@@ -220,16 +220,17 @@ def _improvement(table: dict[str, Any], titles: dict[str, str]) -> list[Block]:
     text = (
         "Average improvement as the paper defines it: the score divided by the mean of all methods "
         "on the data set, averaged over the data sets, less 100 %. Here it is over "
-        f"{', '.join(titles[m] for m in found['methods'])} on {_sets(found['sets'])}; the second "
-        "column is what the paper's values give for the same methods and sets. The paper states "
-        f"{found['stated_for_tkl']:+.2f} % for TKL; the last column is what its printed means give "
-        "for all its methods and sets."
+        f"{', '.join(titles[m] for m in found['methods'])} on {counted_sets(found['sets'])}; the "
+        "second column is what the paper's values give for the same methods and sets. The paper "
+        f"states {found['stated_for_tkl']:+.2f} % for TKL; the last column is what its printed "
+        "means give for all its methods and sets."
     )
     header = ["method", "here", "paper, the same", "paper, all"]
     return [Heading(3, "Average improvement"), Paragraph(text), Table(header, rows)]
 
 
-def _sets(names: list[str]) -> str:
+def counted_sets(names: list[str]) -> str:
+    """How many data sets, in words."""
     return f"{len(names)} data set{'s' if len(names) != 1 else ''}"
 
 
@@ -243,7 +244,7 @@ def _ranks(table: dict[str, Any], titles: dict[str, str]) -> list[Block]:
         return []
     pairs = zip(ranks["methods"], ranks["mean"], strict=True)
     rows = [[titles[name], f"{mean:.2f}"] for name, mean in pairs]
-    text = f"Ranks over {_sets(ranks['sets'])}, where all these are measured; N/A is last."
+    text = f"Ranks over {counted_sets(ranks['sets'])}, where all these are measured; N/A is last."
     if ranks["friedman_p"] is not None:
         text += f" Friedman's test: p = {ranks['friedman_p']:.2g}."
     if ranks["critical_difference"] is not None:
@@ -271,7 +272,7 @@ def _among_the_papers(report: dict[str, Any]) -> list[Block]:
         ]
         for name in names
     ]
-    header = [f"{key}: {_sets(ranks['sets'])}" for key, ranks in found.items()]
+    header = [f"{key}: {counted_sets(ranks['sets'])}" for key, ranks in found.items()]
     text = "Mean ranks of the paper's methods alone, on the paper's data sets."
     return [
         Heading(2, "The paper's methods among themselves"),

@@ -152,15 +152,15 @@ def _settled(row: dict[str, Any]) -> dict[str, float | None]:
     }
 
 
-def _comparable(ours: Scores, methods: Sequence[str]) -> Scores:
+def _comparable(ours: Scores, methods: Sequence[str], fewest: int = 1) -> Scores:
     """The largest part of the table without a gap: sets, and methods settled on all of them.
 
-    The first method is always among them.
+    The first method is always among them, and at least so many methods are.
     """
     best: Scores = {}
     for anchor in ours.values():
         kept = [method for method in methods if method in anchor]
-        if kept[:1] != list(methods[:1]):
+        if kept[:1] != list(methods[:1]) or len(kept) < fewest:
             continue
         rows = {
             name: {method: row[method] for method in kept}
@@ -262,7 +262,7 @@ def ranks_by_loss(losses: Scores, methods: Sequence[str]) -> dict[str, Any] | No
         Sets and methods of that part, the mean ranks and the whole table of ranks, Friedman's p
         and Nemenyi's critical difference. None without two methods and a set.
     """
-    rows = _comparable(losses, methods)
+    rows = _comparable(losses, methods, fewest=2)
     ranked = list(next(iter(rows.values()), {}))
     ranks: Ranks | None = rank(rows, ranked, larger_is_better=False)
     if ranks is None:

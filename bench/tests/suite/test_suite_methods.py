@@ -5,7 +5,9 @@ import importlib.util
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator
 
+import tessella
 from tessella_bench import _methods
 from tessella_bench.suite import suite_methods, variants
 from tessella_bench.suite._methods import find_method, find_title, missing
@@ -79,6 +81,25 @@ def test_what_a_method_needs_is_asked_of_its_interpreter(home):
     assert missing(_methods.Method("a", "A", "b:c", needs="json:dumps"), sys.executable) is None
 
 
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_our_estimator_gets_the_table_its_keywords_and_the_seed(task, monkeypatch):
+    class Fake(BaseEstimator):
+        def __init__(self, rounds=3, n_jobs=None, random_state=None):
+            self.rounds, self.n_jobs, self.random_state = rounds, n_jobs, random_state
+
+        def fit(self, X, y):
+            self.seen_, self.leaderboard_ = X, [{"family": "gauss", "weight": 1.0}]
+            return self
+
+    name = "TessellaRegressor" if task == "regression" else "TessellaClassifier"
+    monkeypatch.setattr(tessella, name, Fake, raising=False)
+    X, signal = table()
+    fitted = find_method("tessella").load()(task, X, signal, 4, rounds=1)
+    assert fitted.model.get_params() == {"rounds": 1, "n_jobs": 1, "random_state": 4}
+    assert fitted.model.seen_ is X
+    assert fitted.params == {"members": [{"family": "gauss", "weight": 1.0}]}
+
+
 def test_members_of_a_leaderboard():
     rows = [
         {"family": "gauss", "weight": 0.7, "score": 1.0},
@@ -91,6 +112,7 @@ def test_members_of_a_leaderboard():
     ]
     assert members(rows) == expected
     assert members(pd.DataFrame(rows[:1])) == expected[:1]
+    assert members(pd.DataFrame({"family": ["gauss"], "weight": [np.nan]})) == []
     assert members(()) == []
 
 

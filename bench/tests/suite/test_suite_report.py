@@ -152,6 +152,15 @@ def test_cells_that_are_not_there_are_gaps(store):
     assert report(store, sizes=[4000])["sizes"] == {}
 
 
+def test_sets_that_one_method_alone_has_do_not_hide_a_comparison(store):
+    for name in ("r3", "r4", "r5", "r6", "r7", "r8", "r9"):
+        put(store, name, "tessella", 0.1)
+        put(store, name, "tessella", 0.1, split=1)
+    ranks = part(store)["ranks"]["all"]
+    assert set(ranks["sets"]) == {"r1", "r2text", "c1"}
+    assert len(ranks["methods"]) == 3
+
+
 def test_methods_on_other_rows_are_told(store):
     put(store, "r1", "forest", 0.05, split=1, division="other")
     found = report(store)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from tessella.automatic._average import greedy_average
+from tessella.automatic._average import blended_average, greedy_average
 from tessella.automatic._clock import Clock
 from tessella.automatic._encodings import ONE_HOT, TARGET, fit_encoding
 from tessella.automatic._families import FAMILIES
@@ -75,13 +75,15 @@ class FitResult:
 class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
     """Base class of :class:`TessellaClassifier` and :class:`TessellaRegressor`."""
 
+    _softness: float  # part of the weights that depend on the error of each entry alone
+
     def __init__(
         self,
         *,
         effort: str = "medium",
         time_limit: float | None = None,
         categorical_features: Sequence[Hashable] | None = None,
-        families: Sequence[str] = ("laplace", "gaussian", "tessellated"),
+        families: Sequence[str] = ("laplace", "matern", "gaussian", "tessellated"),
         scalings: Sequence[str] = ("quantile", "range"),
         encodings: Sequence[str] = (ONE_HOT,),
         losses: Sequence[str] = _LOSSES,
@@ -228,9 +230,12 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
             n_jobs=self.n_jobs,
         )
         entries = search.run()
-        steps = settings.average_steps if self.average else 1
         held_out = [entry.held_out for entry in entries]
-        shares = greedy_average(held_out, Y[rows], weight[rows], steps)
+        if self.average:
+            steps = settings.average_steps
+            shares = blended_average(held_out, Y[rows], weight[rows], steps, self._softness)
+        else:
+            shares = greedy_average(held_out, Y[rows], weight[rows], 1)
         members = self._members(entries, shares, Y, weight, clock, tell)
         return FitResult(entries, shares, members, rows, search.complete)
 

@@ -9,14 +9,20 @@ from scipy.special import logsumexp, softmax
 
 FloatArray = NDArray[np.float64]
 
+_SMALLEST_SCORE = 0.01  # scores are not that accurate
+# Inverse variances of the priors of the slopes and the offsets.
+_SLOPE_PRECISION, _LOG_SLOPE_PRECISION, _OFFSET_PRECISION = 1e-3, 4.0, 1.0
+
 
 def fit_calibration(
     scores: FloatArray, classes: NDArray[np.intp], weight: FloatArray
 ) -> FloatArray:
     """Find the map of scores to logits with the smallest held-out logarithmic loss.
 
-    The logits are ``slope * scores`` plus, for two classes, an offset of the second one. More
-    offsets than that would fit the noise of rare classes.
+    The logit of a class is ``a * score + b * log(score)`` plus an offset of the class, with scores
+    bounded away from zero in the logarithm. Scores of squared-loss machines estimate
+    probabilities, for which a = 0 and b = 1 would be right; with few rows the linear term is more
+    reliable. A weak prior keeps b and the offsets small unless the rows speak for them.
 
     Parameters
     ----------
@@ -29,42 +35,39 @@ def fit_calibration(
 
     Returns
     -------
-    ndarray of shape (2,)
-        Slope and offset.
+    ndarray of shape (2 + k,)
+        The two slopes and the offset of each class.
     """
-    share = weight / weight.sum()
-    n_rows, n_classes = scores.shape
-    own = scores[np.arange(n_rows), classes]
-    second = (classes == 1).astype(np.float64)
-    offset_used = float(n_classes == 2)
+    share = (weight / weight.sum())[:, None]
+    logs = _bounded_logs(scores)
+    actual = np.eye(scores.shape[1])[classes]
+    precision = np.full(2 + scores.shape[1], _OFFSET_PRECISION)
+    precision[:2] = _SLOPE_PRECISION, _LOG_SLOPE_PRECISION
+    precision /= len(scores)
 
     def loss(x: FloatArray) -> tuple[float, FloatArray]:
-        logits = _logits(scores, x)
-        probability = softmax(logits, axis=1)
-        picked = x[0] * own + x[1] * second * offset_used
-        value = share @ (logsumexp(logits, axis=1) - picked)
-        slope = share @ ((probability * scores).sum(axis=1) - own)
-        offset = offset_used * (share @ (probability[:, 1] - second))
-        # A weak pull keeps the slope finite where the classes are separated.
-        pull = 1e-4 / n_rows
-        return value + pull * x[0] ** 2, np.array([slope + 2 * pull * x[0], offset])
+        logits = x[0] * scores + x[1] * logs + x[2:]
+        value = float(
+            (share[:, 0] * (logsumexp(logits, axis=1) - (actual * logits).sum(axis=1))).sum()
+        )
+        slope = share * (softmax(logits, axis=1) - actual)
+        gradient = np.array([np.vdot(slope, scores), np.vdot(slope, logs), *slope.sum(axis=0)])
+        return value + 0.5 * float(precision @ x**2), gradient + precision * x
 
-    start = np.array([4.0, 0.0])
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 200.0), (-50.0, 50.0)])
-    return np.asarray(found.x)
+    start = np.zeros(2 + scores.shape[1])
+    start[0] = 4.0
+    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B").x)
 
 
 def probabilities(scores: FloatArray, calibration: FloatArray) -> FloatArray:
     """Return the probabilities of the classes for scores."""
-    result: FloatArray = softmax(_logits(scores, calibration), axis=1)
+    logits = calibration[0] * scores + calibration[1] * _bounded_logs(scores) + calibration[2:]
+    result: FloatArray = softmax(logits, axis=1)
     return result
 
 
-def _logits(scores: FloatArray, calibration: FloatArray) -> FloatArray:
-    logits: FloatArray = calibration[0] * scores
-    if scores.shape[1] == 2:
-        logits[:, 1] += calibration[1]
-    return logits
+def _bounded_logs(scores: FloatArray) -> FloatArray:
+    return np.log(np.clip(scores, _SMALLEST_SCORE, 1.0 - _SMALLEST_SCORE))
 
 
 def interval_radius(residuals: FloatArray, weight: FloatArray, coverage: float) -> float:

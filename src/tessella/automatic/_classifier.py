@@ -36,7 +36,7 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
         Names of columns (numbers of columns, for arrays) to treat as categories, such as numeric
         codes. Text columns and categorical columns of pandas and polars are always treated as
         categories.
-    families : sequence of str, default=("laplace", "gaussian", "tessellated")
+    families : sequence of str, default=("laplace", "matern", "gaussian", "tessellated")
         Families of kernels to choose from.
     scalings : sequence of str, default=("quantile", "range")
         Scalings of the features to choose from: "range", "quantile" and "robust".
@@ -44,8 +44,8 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
         Encodings of categories to choose from: "one-hot" gives each frequent category a column,
         and "target" replaces a category by cross-fitted frequencies of the classes.
     losses : sequence of str, default=("squared", "svm")
-        Losses to choose from. "svm" is the hinge loss, which is tried for two classes (with
-        ``effort="high"`` for up to ten). "squared" cannot be left out.
+        Losses to choose from. "svm" is the hinge loss, which is tried with ``effort="high"`` for
+        up to ten classes. "squared" cannot be left out.
     refine : bool, default=True
         Whether to refine the scales of the columns by descent of the leave-one-out error.
     average : bool, default=True
@@ -104,6 +104,8 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
     >>> model.predict_proba(X[:2]).round(1).tolist()
     [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     """
+
+    _softness = 0.5
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the classes of the rows of a table.

@@ -37,7 +37,12 @@ class Clock:
         """Keep some seconds for the fits that follow the search."""
         self._reserved = seconds
 
+    @property
+    def over(self) -> bool:
+        """Whether the time of the search is over."""
+        return self.left <= self._reserved
+
     def check(self) -> None:
         """Raise :class:`OutOfTimeError` if the time of the search is over."""
-        if self.left <= self._reserved:
+        if self.over:
             raise OutOfTimeError

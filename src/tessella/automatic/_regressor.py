@@ -35,7 +35,7 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
         Names of columns (numbers of columns, for arrays) to treat as categories, such as numeric
         codes. Text columns and categorical columns of pandas and polars are always treated as
         categories.
-    families : sequence of str, default=("laplace", "gaussian", "tessellated")
+    families : sequence of str, default=("laplace", "matern", "gaussian", "tessellated")
         Families of kernels to choose from.
     scalings : sequence of str, default=("quantile", "range")
         Scalings of the features to choose from: "range", "quantile" and "robust".
@@ -43,7 +43,8 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
         Encodings of categories to choose from: "one-hot" gives each frequent category a column,
         and "target" replaces a category by a cross-fitted mean of the target.
     losses : sequence of str, default=("squared", "svm")
-        Losses to choose from. "svm" is the ε-insensitive loss. "squared" cannot be left out.
+        Losses to choose from. "svm" is the ε-insensitive loss, which is tried where the held-out
+        residuals have long tails. "squared" cannot be left out.
     refine : bool, default=True
         Whether to refine the scales of the columns by descent of the leave-one-out error.
     average : bool, default=True
@@ -106,6 +107,8 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
     >>> bool(np.mean((lower <= y) & (y <= upper)) > 0.85)
     True
     """
+
+    _softness = 0.2
 
     def predict(self, X: Any) -> FloatArray:
         """Predict the target of the rows of a table.

@@ -41,6 +41,8 @@ _LARGEST_CHANGE = 6.0  # of the logarithm of a scale in a descent
 _C_RANGE = (-3.0, 14.0)  # of the logarithm of C in a descent
 # Pull of the logarithms of the scales towards a common one, relative to the logarithm of the error.
 _PULL = 0.03
+# Final fits for which a search with a time limit leaves time.
+_RESERVED_FITS = 3
 # Half-width of the tube in deviations of the held-out residuals.
 _TUBE = 0.3
 
@@ -175,7 +177,11 @@ class Search:
         """Find the best width of every space and family on few rows, the best of them first."""
         rows = self.rows[: self.settings.screen_rows]
         pairs = [(space, family) for space in self.spaces for family in self.families]
-        found = in_threads(partial(self._best_width, rows), pairs, self.n_jobs)
+        found = []
+        for batch in _batches(pairs, self.n_jobs):
+            found += in_threads(partial(self._best_width, rows), batch, self.n_jobs)
+            if self.clock.over:
+                break
         found.sort(key=lambda point: point[0])
         self.tell(f"{len(found)} kinds of kernels compared on {len(rows)} rows", 0.1)
         return [machine for _, machine in found]
@@ -200,11 +206,22 @@ class Search:
     def _compare(self, starts: list[Machine]) -> None:
         """Evaluate the best of the screened machines on all search rows."""
         # The first one in any case: a model of one machine is better than none.
+        begin = self.clock.elapsed
         self.entries.append(self._evaluated(starts[0]))
+        self.clock.reserve(self._final_seconds(self.clock.elapsed - begin))
         for batch in _batches(starts[1 : self.settings.compared], self.n_jobs):
             self.clock.check()
             self.entries += in_threads(self._evaluated, batch, self.n_jobs)
         self.tell(f"held-out error {self.best.error:.4g} of the best kind of kernel", 0.25)
+
+    def _final_seconds(self, seconds: float) -> float:
+        """Estimate the time of the first final fits from that of one evaluation.
+
+        Both are cubic in the rows; a final fit of as many rows takes less than a tenth of it.
+        """
+        largest = min(len(self.Y), self.settings.largest_leaf)
+        one = 0.1 * seconds * (largest / len(self.rows)) ** 3 * np.ceil(len(self.Y) / largest)
+        return float(_RESERVED_FITS * one)
 
     def _evaluated(self, machine: Machine) -> Entry:
         """Evaluate a machine with its best C and its best target on the search rows."""
@@ -295,11 +312,16 @@ class Search:
     # ---------------------------------------------------------------------------- other losses
 
     def _try_other_losses(self) -> None:
-        """Evaluate support vector machines with the kernels of the best entry."""
-        costly = self.Y.shape[1] > self.settings.most_svm_outputs
-        if costly or not self.settings.svm_strengths:
+        """Evaluate support vector machines with the kernels of the best entry.
+
+        In regression they can only be better where the noise has long tails.
+        """
+        best, settings = self.best, self.settings
+        classes = self.Y.shape[1]
+        if classes > 1 and classes > settings.most_svm_classes:
             return
-        best = self.best
+        if classes == 1 and self._kurtosis(best) < settings.svm_kurtosis:
+            return
         loss, target = self._margin_loss(best)
         for strength in self.settings.svm_strengths:
             self.clock.check()
@@ -316,6 +338,13 @@ class Search:
                 f"{self.entries[-1].error:.4g}",
                 0.95,
             )
+
+    def _kurtosis(self, entry: Entry) -> float:
+        """Return the kurtosis of the held-out residuals; that of normal noise is three."""
+        residual = (self.Y[self.rows] - entry.held_out)[:, 0]
+        share = self.weight[self.rows] / self.weight[self.rows].sum()
+        variance = float(share @ residual**2)
+        return float(share @ residual**4) / variance**2 if variance > 0 else 0.0
 
     def _margin_loss(self, best: Entry) -> tuple[Any, Target]:
         if self.Y.shape[1] > 1:

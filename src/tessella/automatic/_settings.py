@@ -29,22 +29,27 @@ class SearchSettings:
         Number of steps of the greedy average. The weights are multiples of its inverse.
     svm_strengths : tuple of float
         Values of C with which support vector machines are tried.
-    most_svm_outputs : int
-        Largest number of outputs for which support vector machines are tried. They need a machine
-        for each class, while squared-loss machines are one linear system for all classes.
+    most_svm_classes : int
+        Largest number of classes for which support vector machines are tried. They need a machine
+        for each class, while squared-loss machines are one linear system for all classes, and
+        seldom improve the average.
+    svm_kurtosis : float
+        Kurtosis of the held-out residuals from which support vector machines are tried in
+        regression.
     largest_leaf : int
         Largest number of rows of an exact machine. More rows are divided into leaves.
     """
 
     screen_rows: int = 400
     search_rows: int = 1200
-    compared: int = 6
+    compared: int = 8
     refined: int = 4
     folds: int = 3
     descent_steps: int = 10
     average_steps: int = 20
     svm_strengths: tuple[float, ...] = (1.0, 30.0)
-    most_svm_outputs: int = 2
+    most_svm_classes: int = 0
+    svm_kurtosis: float = 8.0
     largest_leaf: int = 8000
 
 
@@ -52,6 +57,14 @@ EFFORTS = {
     "low": SearchSettings(300, 700, 3, 1, 2, 8, svm_strengths=(), largest_leaf=4000),
     "medium": SearchSettings(),
     "high": SearchSettings(
-        800, 2000, 10, 8, 4, 16, svm_strengths=(0.3, 3.0, 30.0, 300.0), most_svm_outputs=10
+        800,
+        2000,
+        10,
+        8,
+        4,
+        16,
+        svm_strengths=(0.3, 3.0, 30.0, 300.0),
+        most_svm_classes=10,
+        svm_kurtosis=0.0,
     ),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +24,7 @@ from tessella.kernels._dictionary import (
     FittedDictionary,
     strips,
 )
+from tessella.kernels._expansions import GaussianSeries, PolynomialSeries
 from tessella.kernels._functions import FunctionKernel
 
 IntArray = NDArray[np.intp]
@@ -191,10 +192,39 @@ class BoundDictionary(BoundKernelSet):
         return DictionaryMoments(self, as_dual_vector(w, self.n_samples))
 
     def forms(self, w: FloatArray, face: IntArray | None = None) -> FloatArray:
-        """Return ``wᵀ K_i w`` of every kernel of a face, in O(n_kernels · support²)."""
+        """Return ``wᵀ K_i w`` of every kernel of a face.
+
+        A kernel on one feature costs O(support · terms) where its series is short, and others
+        cost O(support²) each.
+        """
         support = np.flatnonzero(w)
         which = self._chosen(face)
         rows, own_w = self._rows[support], w[support]
+        forms, others = np.zeros(len(self.kernels)), set(which)
+        for series in (every.for_rows(len(support)) for every in self._series):
+            known = series.positions
+            if not len(known) or not len(support):
+                continue
+            sums = partial(_sums_of_strip, series, rows, own_w)
+            parts = in_threads(sums, strips(len(rows), len(known)), self._n_jobs)
+            forms[known] = self.kernels.factors[known] * series.forms(np.sum(parts, axis=0))
+            others.difference_update(known.tolist())
+        direct = sorted(others)
+        forms[direct] = self._direct_forms(rows, own_w, direct)
+        return forms[which]
+
+    @cached_property
+    def _series(self) -> list[GaussianSeries | PolynomialSeries]:
+        """Kernels on one feature whose quadratic forms need no pass over pairs of rows."""
+        kernels = self.kernels.kernels
+        found: list[GaussianSeries | PolynomialSeries] = []
+        found.append(GaussianSeries.of(kernels, self._which, self._rows))
+        if not self.kernels.cosine:  # which divides polynomials by roots of their diagonals
+            found.append(PolynomialSeries.of(kernels, self._which))
+        return [series for series in found if len(series.positions)]
+
+    def _direct_forms(self, rows: FloatArray, own_w: FloatArray, which: list[int]) -> FloatArray:
+        """Return the quadratic forms of some kernels by their matrices, in O(rows²) each."""
         position = {number: k for k, number in enumerate(which)}
 
         def strip(own: slice) -> FloatArray:
@@ -260,6 +290,12 @@ class BoundDictionary(BoundKernelSet):
         if self._kept(weights, workspace) or 2 * n_support > self.n_samples:
             return self.svm_kernel(weights, workspace)
         return None
+
+
+def _sums_of_strip(
+    series: GaussianSeries | PolynomialSeries, rows: FloatArray, w: FloatArray, own: slice
+) -> FloatArray:
+    return series.sums(rows[own], w[own])
 
 
 def centre(K: NDArray[Any]) -> NDArray[Any]:

@@ -145,7 +145,14 @@ class KernelDictionary(KernelSet):
 
     def cone(self, n_features: int) -> Cone:
         """See :meth:`KernelSet.cone`; with `each_feature`, all features are assumed to vary."""
-        return Nonnegative(len(self.listed(n_features)))
+        return Nonnegative(self._count(n_features))
+
+    def _count(self, n_features: int) -> int:
+        """Return the number of kernels of :meth:`listed`, without making them."""
+        if not self.each_feature or n_features < 2:
+            return len(self.kernels)
+        general = [k for k in self.kernels if getattr(k, "features", None) is None]
+        return len(self.kernels) + n_features * len(general)
 
     def listed(self, n_features: int) -> tuple[SingleKernel, ...]:
         """Return the kernels in the order of their weights, for data whose features all vary.
@@ -186,7 +193,9 @@ class KernelDictionary(KernelSet):
         kernels = self._listed(rows.shape[1], varying)
         found = FittedDictionary(kernels, mean, scale, np.ones(len(kernels)), False)
         scaled = found.scaled(rows)
-        diagonals = [np.average(kernel.diag(scaled), weights=weight) for kernel in kernels]
+        # The same product in both, so that the mean of a diagonal of ones is one to the last bit.
+        total = np.ones(len(rows)) @ weight
+        diagonals = [float(kernel.diag(scaled) @ weight / total) for kernel in kernels]
         _check_diagonals(kernels, diagonals)
         if self.normalisation == "trace":
             return replace(found, factors=1.0 / np.array(diagonals))

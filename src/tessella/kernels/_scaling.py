@@ -183,6 +183,12 @@ class UnitBox:
         """Positions of the kept columns whose map is not affine."""
         return [int(k) for k in np.flatnonzero(self.counts > 2)]
 
+    @cached_property
+    def _to_unit_interval(self) -> bool:
+        """Whether all maps are affine from the training range to [0, 1], and go on beyond it."""
+        pulled = (self.feature_scale != 1.0).any() or (self.floor != 0.0).any()
+        return not (self.clips or self._curved or pulled)
+
     def _curve(self, k: int) -> _Curve:
         own = slice(self._ends[k], self._ends[k + 1])
         return self.knots[own], self.heights[own]
@@ -194,7 +200,10 @@ class UnitBox:
                 f"Expected rows with {self.n_features_in} features, got shape {X.shape}."
             )
         raw = X[:, self.kept]
-        scaled: FloatArray = self.floor + self.feature_scale * ((raw - self.offset) / self.span)
+        scaled: FloatArray = (raw - self.offset) / self.span
+        if self._to_unit_interval:
+            return scaled
+        scaled = self.floor + self.feature_scale * scaled
         if self.clips:
             np.clip(scaled, self.floor, self.floor + self.feature_scale, out=scaled)
         for k in self._curved:

@@ -13,11 +13,12 @@ from tessella_bench._document import (
     Picture,
     Table,
     circumstances_block,
+    counted_sets,
     in_seconds,
 )
 from tessella_bench._methods import CLASSIFICATION, REGRESSION
 from tessella_bench.suite._comparison import DONE, EMPTY, GROUPS, LAST, PARTLY
-from tessella_bench.suite._methods import OURS, YARDSTICK
+from tessella_bench.suite._methods import OURS
 
 _PROTOCOL = (
     "Every method gets the table as it comes: a data frame with numbers, text and gaps. The "
@@ -108,7 +109,7 @@ def _ranks(part: dict[str, Any], titles: Mapping[str, str]) -> list[Block]:
         for i, name in enumerate(names)
         if name in group and group[name] == min(group.values())
     }
-    header = [f"{group}: {len(ranks['sets'])} sets" for group, ranks in found.items()]
+    header = [f"{group}: {counted_sets(ranks['sets'])}" for group, ranks in found.items()]
     return [
         Heading(3, "Mean rank of the error"),
         Paragraph(" ".join(_about_ranks(group, ranks, titles) for group, ranks in found.items())),
@@ -165,8 +166,9 @@ def _seconds(part: dict[str, Any], titles: Mapping[str, str]) -> list[Block]:
     ]
     header = ["method", "geometric mean", "largest", "sets", "over LightGBM tuned", "capped"]
     text = (
-        "Processor seconds of tuning and fit. The ratio is the geometric mean over the sets on "
-        f"which both are measured. A capped cell counts with its cap. {YARDSTICK} is the yardstick."
+        "Processor seconds of tuning and fit, over the sets of the mean rank on which a method "
+        "has a time. The ratio is the geometric mean over those on which both have one. A capped "
+        "cell counts with its cap."
     )
     return [Heading(3, "Seconds"), Paragraph(text), Table(header, rows)]
 
@@ -231,7 +233,7 @@ def _log_loss(part: dict[str, Any], titles: Mapping[str, str]) -> list[Block]:
     return [
         Heading(3, "Log-loss"),
         Paragraph(f"{text} {_about_ranks('log-loss', ranks, titles)}"),
-        Table(["method", f"mean rank: {len(ranks['sets'])} sets"], rows),
+        Table(["method", f"mean rank: {counted_sets(ranks['sets'])}"], rows),
         _values(sets, shown, titles, "log_loss", (1.0, 4)),
     ]
 

@@ -17,13 +17,19 @@ def tessella_model(task: str, X: Any, y: Any, seed: int, **options: Any) -> Fitt
     """`TessellaClassifier` or `TessellaRegressor`; the options are for its constructor."""
     name = "TessellaClassifier" if task == CLASSIFICATION else "TessellaRegressor"
     model = getattr(tessella, name)(**options)
-    if "random_state" in model.get_params() and "random_state" not in options:
-        model.set_params(random_state=seed)
+    fixed = {"n_jobs": 1, "random_state": seed}
+    given = {key: value for key, value in fixed.items() if key in model.get_params()}
+    model.set_params(**(given | options))
     fitting = Stopwatch()
     with fitting():
         model.fit(X, y)
     found = {"members": members(getattr(model, "leaderboard_", ()))}
-    return Fitted(model, found, 0.0, fitting.seconds)
+    return Fitted(model, found, 0.0, fitting.seconds, gap=_gap(model))
+
+
+def _gap(model: Any) -> float | None:
+    gap = getattr(model, "gap_", None)
+    return None if gap is None else float(gap)
 
 
 def members(leaderboard: Any) -> list[dict[str, Any]]:
@@ -52,7 +58,8 @@ def members(leaderboard: Any) -> list[dict[str, Any]]:
 def learned_kernel(task: str, X: Any, y: Any, seed: int) -> Fitted:  # noqa: ARG001
     """`LearnedKernelSVC` or `LearnedKernelSVR` with defaults in `make_tabular_pipeline`."""
     model = make_tabular_pipeline("classifier" if task == CLASSIFICATION else "regressor")
+    model.set_params(model__n_jobs=1)
     fitting = Stopwatch()
     with fitting():
         model.fit(X, y)
-    return Fitted(model, {}, 0.0, fitting.seconds, gap=float(model[-1].gap_))
+    return Fitted(model, {}, 0.0, fitting.seconds, gap=_gap(model[-1]))

@@ -47,11 +47,14 @@ def _draw(size: int, part: dict[str, Any], titles: dict[str, str], stem: Path) -
         for label, name in zip(panels[0].get_yticklabels(), methods, strict=True):
             label.set(color=_colour(name), fontweight="bold" if name == OURS else "normal")
         above.suptitle(
-            f"Mean rank of the error at {size:,} training rows; shaded: not told apart from the "
-            "best (Nemenyi, 5 %)",
+            f"Mean rank of the error at {size:,} training rows (number of data sets); shaded: not "
+            "told apart from the best (Nemenyi, 5 %)",
             fontsize=9.5,
         )
-        _seconds(below.subplots(), part, titles)
+        panel = below.subplots()
+        points = _seconds(panel, part)
+        figure.draw_without_rendering()  # names need the places of the points on the page
+        _name_points(panel, points, titles)
         png, _ = save(figure, stem)
     return png
 
@@ -78,28 +81,22 @@ def _ranks(panel: Any, group: str, ranks: dict[str, Any], methods: list[str]) ->
                 color=_colour(name),
             )
     panel.set_xlim(0.7, len(ranks["methods"]) + 0.6)
-    panel.set_title(f"{group} ({len(ranks['sets'])} sets)", fontsize=9.5)
+    panel.set_xticks(range(1, len(ranks["methods"]) + 1, 2))
+    panel.set_title(f"{group} ({len(ranks['sets'])})", fontsize=9.5)
     panel.tick_params(axis="y", length=0)
 
 
-def _seconds(panel: Any, part: dict[str, Any], titles: dict[str, str]) -> None:
+def _seconds(panel: Any, part: dict[str, Any]) -> dict[str, tuple[float, float]]:
     """Seconds against mean rank over all sets: good methods are at the lower left."""
     ranks = part["ranks"]["all"]
     faint_grid(panel)
-    for name, mean in zip(ranks["methods"], ranks["mean"], strict=True):
-        seconds = part["seconds"][name]["geometric_mean"]
-        if seconds is None:
-            continue
-        panel.scatter([seconds], [mean], s=46, color=_colour(name), zorder=3)
-        panel.annotate(
-            titles[name],
-            (seconds, mean),
-            xytext=(6, 4),
-            textcoords="offset points",
-            fontsize=8.5,
-            color=_colour(name),
-            fontweight="bold" if name == OURS else "normal",
-        )
+    points = {
+        name: (part["seconds"][name]["geometric_mean"], mean)
+        for name, mean in zip(ranks["methods"], ranks["mean"], strict=True)
+        if part["seconds"][name]["geometric_mean"] is not None
+    }
+    for name, point in points.items():
+        panel.scatter(*point, s=46, color=_colour(name), zorder=3)
     panel.set(
         xscale="log",
         xlabel="processor seconds of tuning and fit, geometric mean, one thread",
@@ -107,3 +104,47 @@ def _seconds(panel: Any, part: dict[str, Any], titles: dict[str, str]) -> None:
     )
     panel.margins(x=0.18, y=0.15)
     panel.xaxis.set_major_formatter("{x:g}")
+    return points
+
+
+# Places of a name beside its point, in points of print, the best first.
+_PLACES = (
+    (7, 3, "left"),
+    (7, -10, "left"),
+    (-7, 3, "right"),
+    (-7, -10, "right"),
+    (0, 10, "center"),
+)
+_LETTER, _LINE = 4.6, 10.0  # size of a letter in points
+
+
+def _name_points(panel: Any, points: dict[str, Any], titles: dict[str, str]) -> None:
+    """Write names where they cover neither another name nor a point."""
+    scale = 72.0 / panel.figure.dpi
+    centres = {name: panel.transData.transform(point) * scale for name, point in points.items()}
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in centres.values()]
+    for name, (x, y) in centres.items():
+        width = _LETTER * len(titles[name])
+        boxes = [_box(x + dx, y + dy, width, side) for dx, dy, side in _PLACES]
+        free = [k for k, box in enumerate(boxes) if not any(_overlap(box, old) for old in taken)]
+        dx, dy, side = _PLACES[free[0] if free else 0]
+        taken.append(boxes[free[0] if free else 0])
+        panel.annotate(
+            titles[name],
+            points[name],
+            xytext=(dx, dy),
+            textcoords="offset points",
+            ha=side,
+            fontsize=8.5,
+            color=_colour(name),
+            fontweight="bold" if name == OURS else "normal",
+        )
+
+
+def _box(x: float, y: float, width: float, side: str) -> tuple[float, float, float, float]:
+    left = x - {"left": 0.0, "center": 0.5, "right": 1.0}[side] * width
+    return left, y - 1.0, left + width, y + _LINE - 1.0
+
+
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

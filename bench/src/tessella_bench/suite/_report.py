@@ -90,14 +90,16 @@ def _sized(records: Sequence[Record], splits: int) -> dict[str, Any]:
     methods = [name for name in names if VARIANT not in name]
     rows = _rows(records, names, splits)
     shown = {row["name"] for row in rows}
+    ranked = ranks(rows, methods)
+    common = ranked["all"]["sets"] if ranked["all"] is not None else shown
     return {
         "splits": splits,
         "sets": rows,
         "methods": methods,
-        "ranks": ranks(rows, methods),
+        "ranks": ranked,
         "log_loss_ranks": log_loss_ranks(rows, methods),
         "against": against(rows, [name for name in methods if name != OURS]),
-        "seconds": seconds(rows, methods),
+        "seconds": seconds([row for row in rows if row["name"] in common], methods),
         "failures": _failures(rows, methods),
         "other_divisions": _other_divisions(records),
         "without_result": sorted({record["dataset"] for record in records} - shown),
