@@ -222,7 +222,7 @@ def _fit_automatic(data: TrainingTable, params: dict[str, Any]) -> Fitted:
     model = kinds[data.task](**params)
     X = data.table.frame(data.features)
     with collected_warnings() as texts:
-        model._fit(X, data.y, None, _search_display())
+        model._fit(X, data.y, None, search_display())
     if not model.search_complete_:
         texts.append(
             "the search ended before everything was tried; the best machines found so far are "
@@ -241,7 +241,8 @@ def _fit_automatic(data: TrainingTable, params: dict[str, Any]) -> Fitted:
 
 
 @contextmanager
-def _search_display() -> Iterator[Any]:
+def search_display() -> Iterator[Any]:
+    """Show the progress of a search on a terminal; yields the function that tells it."""
     console = watched_console()
     with SearchDisplay(console=console, disable=not console.is_terminal) as display:
         yield display.tell
