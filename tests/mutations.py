@@ -106,7 +106,7 @@ RULES = "multiple_kernels/test_rules.py"
 MERGED_ROWS = "estimators/test_merged_rows.py"
 RIDGE_LOO = "leave_one_out/test_ridge.py"
 SVM_LOO = "leave_one_out/test_svm.py"
-ESTIMATOR_LOO = "estimators/test_leave_one_out.py"
+ESTIMATOR_LOO = "estimators/test_leave_one_out_svm.py"
 
 MUTATIONS = (
     # ---- leave-one-out

@@ -64,11 +64,11 @@ def test_scores_are_those_of_brute_force(make, kernel, C):
 
 @pytest.mark.parametrize("make", [hinge, tube])
 @pytest.mark.parametrize("C", [0.3, 30.0])
-def test_a_kernel_of_low_rank_is_solved_again(make, C):
+def test_a_kernel_of_low_rank(make, C):
     K, dual = KERNELS["linear"], make(C)
     found = svm_leave_one_out(K, dual, solve_dual(K, dual))
     np.testing.assert_allclose(found.scores, brute_force(K, dual, np.ones(60)), atol=1e-4)
-    assert found.n_resolved > 10
+    assert found.resolved.any()
 
 
 @pytest.mark.parametrize("make", [hinge, tube])

@@ -265,7 +265,9 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
             for machine in entry.machines
         ]
         wanted.sort(key=lambda one: -one[1])
-        largest = self._settings().largest_leaf
+        settings = self._settings()
+        wanted = wanted[: max(settings.least_members, settings.member_rows // len(Y))]
+        largest = settings.largest_leaf
 
         def fit(one: tuple[Machine, float]) -> FittedMachine:
             return fit_machine(*one, Y, weight, largest)

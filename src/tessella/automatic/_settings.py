@@ -38,6 +38,11 @@ class SearchSettings:
         regression.
     largest_leaf : int
         Largest number of rows of an exact machine. More rows are divided into leaves.
+    member_rows : int
+        Largest sum of the training rows of all members, which bounds the time of the final fits of
+        large tables. At least `least_members` machines are fitted on any table.
+    least_members : int
+        Number of machines that are fitted on any table, if the average has as many.
     """
 
     screen_rows: int = 400
@@ -50,11 +55,13 @@ class SearchSettings:
     svm_strengths: tuple[float, ...] = (1.0, 30.0)
     most_svm_classes: int = 0
     svm_kurtosis: float = 8.0
-    largest_leaf: int = 8000
+    largest_leaf: int = 4000
+    member_rows: int = 60_000
+    least_members: int = 3
 
 
 EFFORTS = {
-    "low": SearchSettings(300, 700, 3, 1, 2, 8, svm_strengths=(), largest_leaf=4000),
+    "low": SearchSettings(300, 700, 3, 1, 2, 8, svm_strengths=(), largest_leaf=2000),
     "medium": SearchSettings(),
     "high": SearchSettings(
         800,
@@ -66,5 +73,7 @@ EFFORTS = {
         svm_strengths=(0.3, 3.0, 30.0, 300.0),
         most_svm_classes=10,
         svm_kurtosis=0.0,
+        largest_leaf=8000,
+        member_rows=240_000,
     ),
 }

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from tessella.backend import limit_blas, require_memory
@@ -106,6 +105,8 @@ class ClassifierLeaveOneOutMixin(SvmLeaveOneOutMixin):
     @cached_property
     def loo_score_(self) -> float:
         """Weighted accuracy of `loo_predictions_`, computed when it is first read."""
+        from sklearn.metrics import accuracy_score  # not above, because it is slow to import
+
         rows, predicted = self._rows_of_the_fit(), self.loo_predictions_
         problem, seen = rows.problem, rows.seen
         assert problem.classes is not None
@@ -129,6 +130,8 @@ class RegressorLeaveOneOutMixin(SvmLeaveOneOutMixin):
     @cached_property
     def loo_score_(self) -> float:
         """Weighted R² of `loo_predictions_`, computed when it is first read."""
+        from sklearn.metrics import r2_score  # not above, because it is slow to import
+
         rows, predicted = self._rows_of_the_fit(), self.loo_predictions_
         merged, seen = rows.problem.rows, rows.seen
         target, weight = merged.y[merged.of_given[seen]], rows.weight[seen]

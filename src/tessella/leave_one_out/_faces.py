@@ -39,10 +39,11 @@ _ROUNDING = 1e-9
 # there are more free samples than the rank of the kernel matrix allows.
 _EXPLOSION = 1e4
 
-# Changes of side by all samples at once settle after a few steps or run in circles. In the latter
-# case one sample at a time changes sides.
+# Changes of side by all samples at once settle after a few steps, or run in circles with more and
+# more changes. In the latter case one sample at a time changes sides.
 _JOINT_STEPS = 12
-_SINGLE_STEPS = 60
+_SINGLE_STEPS = 100
+_MOST_EXCHANGED = 150
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,15 @@ class Faces:
         FacePoint or None
             The optimum with these bounds, apart from rounding, or None if it was not found.
         """
-        for step in range(_JOINT_STEPS + _SINGLE_STEPS):
-            point = None if sides.held.all() else self._solved(sides)
+        together = self._change_sides(sides, fixed, _JOINT_STEPS, len(sides.held))
+        return together or self._change_sides(sides, fixed, _SINGLE_STEPS, 1)
+
+    def _change_sides(
+        self, sides: Sides, fixed: int | None, steps: int, most: int
+    ) -> FacePoint | None:
+        """Change the sides of at most `most` samples in each step, those that are furthest off."""
+        for _ in range(steps):
+            point = self._solved(sides)
             if point is None:
                 return None
             excess = _excess(self._dual, point)
@@ -150,15 +158,20 @@ class Faces:
             wrong = np.flatnonzero(excess)
             if not len(wrong):
                 return point
-            if step >= _JOINT_STEPS:
-                wrong = wrong[[np.abs(excess[wrong]).argmax()]]
+            if len(wrong) > most:
+                wrong = wrong[np.argsort(-np.abs(excess[wrong]))[:most]]
             sides = _changed(self._dual, sides, wrong, excess[wrong])
         return None
 
     def _solved(self, sides: Sides) -> FacePoint | None:
-        """The point with the prescribed sides, by a system of the samples that have changed."""
+        """The point with the prescribed sides, by a system of the samples that have changed.
+
+        None if there is none, or if so many samples have changed that solving again is faster.
+        """
         base = self.point
         exchanged = np.flatnonzero(sides.held != base.sides.held)
+        if len(exchanged) > _MOST_EXCHANGED or sides.held.all():
+            return None
         moved = np.flatnonzero((sides.held == base.sides.held) & (sides.value != _now(base)))
         change = sides.value[moved] - _now(base)[moved]
         effect = change @ self._columns[moved]
