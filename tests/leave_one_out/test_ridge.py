@@ -228,3 +228,16 @@ def test_bad_groups(given, message):
 def test_an_empty_grid_is_refused():
     with pytest.raises(ValueError, match="an entry"):
         RidgePath(K).loo_errors(Y, [])
+
+
+@pytest.mark.parametrize("m", [2, 30, 200])
+def test_a_constant_kernel_leaves_the_mean_of_the_other_rows(m):
+    """What remains of the matrix without its constant part is rounding, and no reason to refuse."""
+    rng = np.random.default_rng(m)
+    y = rng.normal(size=(m, 2))
+    for weight in (np.ones(m), rng.uniform(0.1, 5.0, m)):
+        found = RidgePath(np.ones((m, m)), weight, left_out=np.ones(m)).fit(y, 1e5).loo_residuals
+        for i in range(m):
+            others = np.delete(np.arange(m), i)
+            mean = np.average(y[others], axis=0, weights=weight[others])
+            np.testing.assert_allclose(found[i], y[i] - mean, rtol=1e-6, atol=1e-6)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from tessella.automatic._average import blended_average, greedy_average
 from tessella.automatic._clock import Clock
+from tessella.automatic._copies import left_out_fraction
 from tessella.automatic._encodings import ONE_HOT, TARGET, fit_encoding
 from tessella.automatic._families import FAMILIES
 from tessella.automatic._machines import FittedMachine, fit_machine
@@ -183,8 +184,10 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         """Search, average and fit; sets the fitted attributes."""
         Y = self._outputs(rows.y, rows.weight)
         weight = rows.weight / rows.weight.mean()
-        spaces = self._spaces(reader, rows.X, Y, weight)
-        found = self._search(spaces, rows.y, Y, weight, clock, tell)
+        # Encodings count rows, of which one of weight k is k; weights below one are relative.
+        spaces = self._spaces(reader, rows.X, Y, rows.weight / min(1.0, rows.weight.mean()))
+        left_out = left_out_fraction(rows.X, reader.categorical, rows.weight)
+        found = self._search(spaces, rows.y, Y, weight, left_out, clock, tell)
         self._reader = reader
         self._rows = rows.X[found.rows[:_RELEVANCE_ROWS]]
         self.members_ = found.members
@@ -212,6 +215,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         y: FloatArray,
         Y: FloatArray,
         weight: FloatArray,
+        left_out: FloatArray,
         clock: Clock,
         tell: Tell,
     ) -> FitResult:
@@ -224,6 +228,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
             Y=Y,
             targets=self._targets(Y, weight),
             weight=weight,
+            left_out=left_out,
             settings=settings,
             clock=clock,
             tell=tell,

@@ -168,7 +168,7 @@ class TessellatedFamily:
 
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.gradient`."""
-        margins = np.exp(-scales)
+        margins = np.where(np.exp(-scales) > _SMALLEST_MARGIN, np.exp(-scales), 0.0)
         # |u - v| of the warped coordinates falls with the margin as fast as these differences.
         return -margins * absolute_pair_sums(W, 0.5 / _room(A, scales), n_jobs=1)
 
@@ -187,7 +187,9 @@ def _square_sums(W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray
 
 
 def _room(A: FloatArray, scales: FloatArray) -> FloatArray:
-    return np.maximum(1.0 + np.exp(-scales) - A, _SMALLEST_MARGIN)
+    margins = np.maximum(np.exp(-scales), _SMALLEST_MARGIN)
+    # Only new rows can be so far beyond the training rows that there is less room than this.
+    return np.maximum(1.0 + margins - A, _SMALLEST_MARGIN)
 
 
 def _warped(A: FloatArray, scales: FloatArray) -> FloatArray:

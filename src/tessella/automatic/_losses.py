@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from tessella.leave_one_out import svm_leave_one_out
-from tessella.svm import DualProblem, relative_gap, solve_dual
+from tessella.svm import DualProblem, DualSolution, relative_gap, solve_dual
 
 FloatArray = NDArray[np.float64]
 
@@ -94,15 +94,21 @@ class _SupportVectors:
         return Solution(coef, np.array([own.intercept for own in found]), max(o.gap for o in found))
 
     def held_out_scores(
-        self, K: FloatArray, Y: FloatArray, C: float, weight: FloatArray
+        self, K: FloatArray, Y: FloatArray, C: float, weight: FloatArray, left_out: FloatArray
     ) -> FloatArray:
-        """Return the score of every row in the machines without this row."""
+        """Return the score of every row in the machines without a fraction of its weight."""
         columns = []
         for y in Y.T:
             dual = self.dual(y, C, weight)
             solution = solve_dual(K, dual, tol=_SVM_TOL, n_jobs=1)
-            columns.append(svm_leave_one_out(K, dual, solution, n_jobs=1).scores)
+            columns.append(_scores_without(K, dual, solution, left_out))
         return np.column_stack(columns)
+
+
+def _scores_without(
+    K: FloatArray, dual: DualProblem, solution: DualSolution, left_out: FloatArray
+) -> FloatArray:
+    return svm_leave_one_out(K, dual, solution, left_out=left_out, n_jobs=1).scores
 
 
 @dataclass(frozen=True)

@@ -165,9 +165,11 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
         return 1
 
     def _outputs(self, y: FloatArray, weight: FloatArray) -> FloatArray:
+        if y.min() == y.max():  # without rounding, so that the target is predicted exactly
+            self._mean, self._deviation = float(y[0]), 1.0
+            return np.zeros((len(y), 1))
         self._mean = float(weight @ y / weight.sum())
-        deviation = float(np.sqrt(weight @ (y - self._mean) ** 2 / weight.sum()))
-        self._deviation = deviation or 1.0  # a constant target is predicted exactly
+        self._deviation = float(np.sqrt(weight @ (y - self._mean) ** 2 / weight.sum()))
         return np.asarray((y - self._mean) / self._deviation)[:, None]
 
     def _targets(self, Y: FloatArray, weight: FloatArray) -> tuple[Target, ...]:

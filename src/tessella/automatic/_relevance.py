@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 _LEVELS = 12
+_ROUNDING = 1e-24  # variance of constant predictions, relative to their mean square
 
 
 def relevance_of_columns(
@@ -43,7 +44,9 @@ def _total_share(
     grid[:, column] = np.tile(levels, len(codes))
     table = outputs(grid).reshape(len(codes), len(levels), -1)
     total = float(table.var(axis=(0, 1)).sum())
-    return float(table.var(axis=1).mean(axis=0).sum()) / total if total > 0 else 0.0
+    if total <= _ROUNDING * float(np.square(table).mean(axis=(0, 1)).sum()):
+        return 0.0  # the predictions are constant
+    return float(table.var(axis=1).mean(axis=0).sum()) / total
 
 
 def _levels(values: FloatArray) -> FloatArray:

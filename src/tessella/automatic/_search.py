@@ -125,6 +125,8 @@ class Search:
         What a squared-loss machine may be fitted to.
     weight : ndarray of shape (m,)
         Weights of all rows.
+    left_out : ndarray of shape (m,)
+        Fraction of the weight of each row that is left out with it.
     settings : SearchSettings
         Sizes of the stages.
     clock : Clock
@@ -141,6 +143,7 @@ class Search:
     Y: FloatArray
     targets: Sequence[Target]
     weight: FloatArray
+    left_out: FloatArray
     settings: SearchSettings
     clock: Clock
     tell: Callable[[str, float], None]
@@ -200,8 +203,7 @@ class Search:
 
     def _path(self, space: Space, kernel: MachineKernel, rows: IntArray) -> RidgePath:
         K = kernel.matrix(space.coordinates[rows])
-        # Equal rows were merged, and they are left out together.
-        return RidgePath(K, self.weight[rows], left_out=np.ones(len(rows)), overwrite=True)
+        return RidgePath(K, self.weight[rows], left_out=self.left_out[rows], overwrite=True)
 
     def _compare(self, starts: list[Machine]) -> None:
         """Evaluate the best of the screened machines on all search rows."""
@@ -264,6 +266,8 @@ class Search:
     def _descended(self, entry: Entry) -> Entry | None:
         """Return an entry with a machine for each fold, or None if descent does not help."""
         (machine,) = entry.machines
+        if not machine.space.n_groups or not entry.error:
+            return None  # no column varies, or the target is constant
         fold = self._folds()
         parts = [fold != k for k in range(fold.max() + 1)]
         descents = in_threads(partial(self._descent, machine), parts, self.n_jobs)
@@ -359,7 +363,8 @@ class Search:
         K = machine.kernel.matrix(machine.space.coordinates[self.rows])
         Y, loss = machine.target.forward(self.Y[self.rows]), machine.loss
         assert isinstance(loss, Hinge | Tube)
-        return loss.held_out_scores(K, Y, machine.C, self.weight[self.rows])
+        rows = self.rows
+        return loss.held_out_scores(K, Y, machine.C, self.weight[rows], self.left_out[rows])
 
 
 class DescentObjective:
@@ -376,7 +381,7 @@ class DescentObjective:
         self._machine, self._clock, self._kernel = machine, search.clock, kernel
         self._A, self._group = space.coordinates[rows], space.group
         self._Y, self._weight = machine.target.forward(search.Y[rows]), search.weight[rows]
-        self._counted = self._weight * counted
+        self._counted, self._left_out = self._weight * counted, search.left_out[rows]
         self._last: tuple[bytes, FloatArray] | None = None
         self.n_groups = space.n_groups
 
@@ -400,7 +405,7 @@ class DescentObjective:
         K = family.gram(self._A, scales)
         try:
             found = leave_one_out_gradient(
-                K, self._Y, float(np.exp(-x[-1])), self._weight, self._counted
+                K, self._Y, float(np.exp(-x[-1])), self._weight, self._counted, self._left_out
             )
         except NotPositiveDefiniteError:
             return np.inf, np.zeros_like(x)

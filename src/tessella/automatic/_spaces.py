@@ -59,7 +59,7 @@ class Space:
     @property
     def n_groups(self) -> int:
         """Number of groups of columns."""
-        return int(self.group.max()) + 1
+        return int(self.group.max(initial=-1)) + 1
 
     def starting_scales(self, family: Any, width: float) -> FloatArray:
         """Return scales that give every group the same share of a width.
@@ -67,7 +67,7 @@ class Space:
         Two different categories differ in two columns, each of which counts half.
         """
         several = np.bincount(self.group)[self.group] > 1
-        scale = family.start(width, self.n_groups)
+        scale = family.start(width, max(1, self.n_groups))
         halved = several & self._one_hot()
         return np.asarray(scale - np.log(2.0) * halved)
 

@@ -12,9 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.tabular._columns import CATEGORY, Column, as_categories, as_numbers, kind_of
+from tessella.tabular._columns import (
+    CATEGORY,
+    Column,
+    as_categories,
+    as_numbers,
+    kind_of,
+    require_no_numerals,
+)
 
 FloatArray = NDArray[np.float64]
+
+# Largest number of distinct numerals in a column of text that may be codes.
+_MOST_NUMERALS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +65,21 @@ class TableReader:
         table does not contain is -1.
         """
         parts = zip(columns, self.kinds, self.vocabularies, strict=True)
-        return np.column_stack(
+        table = np.column_stack(
             [
                 as_numbers(column, kind) if words is None else _codes(column, words)
                 for column, kind, words in parts
             ]
         )
+        table[np.isnan(table)] = np.nan  # one bit pattern, so that equal rows have equal bytes
+        return table
 
 
 def _vocabulary(column: Column) -> NDArray[Any]:
-    names = {name for name in as_categories(column) if isinstance(name, str)}
-    return np.array(sorted(names), dtype=object)
+    names = as_categories(column)
+    if not column.categorical:
+        require_no_numerals(column, names, _MOST_NUMERALS)
+    return np.array(sorted({name for name in names if isinstance(name, str)}), dtype=object)
 
 
 def _codes(column: Column, words: NDArray[Any]) -> FloatArray:

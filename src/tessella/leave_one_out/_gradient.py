@@ -1,10 +1,11 @@
 """The leave-one-out error of a squared-loss machine as a function of its kernel, with its gradient.
 
 With ``G = (K + Λ)⁻¹`` and ``H = G - G11ᵀG / (1ᵀG1)``, the coefficients are ``a = HY`` and the
-residual of row i in the fit without it is ``r_i = a_i / H_ii``. A change dK of the kernel matrix
-changes H by ``-H dK H``. The derivative of the weighted mean of the squared residuals is therefore
-``<M, dK>`` with one symmetric matrix M, whatever the parameters of the kernel are, and costs a
-Cholesky factorisation, an inverse and one product of matrices.
+residual of row i in the fit without it is ``r_i = a_i / H_ii``, or ``r_i = a_i / d_i`` with
+``d_i = (1 - φ) / Λ_ii + φ H_ii`` in the fit without the fraction φ of its weight. A change dK of
+the kernel matrix changes H by ``-H dK H``. The derivative of the weighted mean of the squared
+residuals is therefore ``<M, dK>`` with one symmetric matrix M, whatever the parameters of the
+kernel are, and costs a Cholesky factorisation, an inverse and one product of matrices.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ def leave_one_out_gradient(
     regularisation: float,
     weight: FloatArray,
     counted: FloatArray,
+    left_out: FloatArray | None = None,
 ) -> LeaveOneOutGradient:
     """Compute the leave-one-out error of counted rows and its gradient.
 
@@ -67,6 +69,10 @@ def leave_one_out_gradient(
     counted : ndarray of shape (m,)
         Weight of each row in the error. Rows with weight zero are used by the fits but their own
         residuals are not part of the error.
+    left_out : ndarray of shape (m,), optional
+        Fraction of the weight of each row that is left out with it, above 0 and at most 1. By
+        default, rows are left out as a whole. It is 1 / k for a row that stands for k copies of
+        which one is left out.
 
     Returns
     -------
@@ -101,15 +107,19 @@ def leave_one_out_gradient(
     """
     ridge = regularisation / weight
     H = _centred_inverse(K, ridge)
-    a, diagonal = H @ Y, np.diag(H).copy()
-    residuals = a / diagonal[:, None]
+    a = H @ Y
+    fraction = np.ones(len(K)) if left_out is None else left_out
+    divisor = (1.0 - fraction) / ridge + fraction * np.diag(H)
+    residuals = a / divisor[:, None]
     share = counted / counted.sum()
     error = float(share @ (residuals * residuals).sum(axis=1))
-    u = (2.0 * share / diagonal)[:, None] * residuals
-    M = _scaled_square(H, np.sqrt((u * residuals).sum(axis=1)))
+    u = (2.0 * share / divisor)[:, None] * residuals
+    slopes = (u * residuals).sum(axis=1)  # minus the derivatives of the error by the divisors
+    M = _scaled_square(H, np.sqrt(fraction * slopes))
     cross = (H @ u) @ a.T
     M -= 0.5 * (cross + cross.T)
-    return LeaveOneOutGradient(error, residuals, M, float(ridge @ np.diag(M)))
+    by_ridge = float(ridge @ np.diag(M)) + float(slopes @ ((1.0 - fraction) / ridge))
+    return LeaveOneOutGradient(error, residuals, M, by_ridge)
 
 
 def _centred_inverse(K: FloatArray, ridge: FloatArray) -> FloatArray:

@@ -391,21 +391,24 @@ def _eigenpairs(
     The first axis is an eigenvector by itself. A negative eigenvalue makes it the first one, so
     that it does not mix with the others and can be dropped.
     """
+    size = float(np.abs(K.diagonal() * centring.root**2).max())  # before K may be overwritten
     matrix = centring.matrix(K, overwrite)
-    scale = float(np.abs(matrix.diagonal()).max())
+    scale = max(size, float(np.abs(matrix.diagonal()).max()))
     matrix[0, 0] = -scale if scale > 0 else -1.0
     # Of LAPACK's drivers "evd" is the faster one up to some 1,500 rows, and "evr" by a tenth beyond
     # (benchmarks/leave_one_out.py).
     values, vectors = eigh(matrix, driver="evd", overwrite_a=True, check_finite=False)
     values, vectors = values[1:], vectors[:, 1:]
-    if values[0] < -_LARGEST_INDEFINITENESS * values[-1]:
+    # A kernel matrix that is nearly constant leaves nothing but the rounding of its own size.
+    rounding = 100 * len(K) * np.finfo(float).eps * size
+    if values[0] < -_LARGEST_INDEFINITENESS * values[-1] - rounding:
         raise ValueError(
             f"K is not positive semidefinite: on the vectors of zero sum its eigenvalues lie "
             f"between {values[0]:.2e} and {values[-1]:.2e}."
         )
     centring.reflect_in_place(vectors)
-    rounding = len(K) * np.finfo(float).eps * float(values[-1])
-    return np.where(values > rounding, values, 0.0), vectors
+    smallest = len(K) * np.finfo(float).eps * float(values[-1])
+    return np.where(values > smallest, values, 0.0), vectors
 
 
 def _inverse_factor(centring: Centring, K: FloatArray, C: float, overwrite: bool) -> FloatArray:

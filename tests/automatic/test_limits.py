@@ -1,0 +1,178 @@
+"""Searches that end early: a time limit, Ctrl-C, and fits that fail."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from tessella import TessellaClassifier, TessellaRegressor
+from tessella.automatic import FAMILIES
+from tessella.persistence import ModelFileError
+
+RNG = np.random.default_rng(0)
+X = RNG.random((60, 3))
+Y = np.sin(5.0 * X[:, 0]) + 0.1 * RNG.normal(size=60)
+ONE_THREAD = {"effort": "low", "n_jobs": 1}
+
+
+class FakeClock:
+    """A clock that goes on by one tick whenever it is read."""
+
+    def __init__(self, tick):
+        self.now, self.tick = 0.0, tick
+
+    def __call__(self):
+        self.now += self.tick
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    fake = FakeClock(1.0)
+    monkeypatch.setattr(time, "monotonic", fake)
+    return fake
+
+
+# ---- the time limit
+
+
+def test_a_search_that_ends_at_its_limit_leaves_a_model(clock):
+    whole = TessellaRegressor(**ONE_THREAD).fit(X, Y)
+    assert whole.search_complete_
+    sizes = []
+    for limit in (0.5, 5.0, 20.0, 40.0, 1e9):
+        model = TessellaRegressor(time_limit=limit, **ONE_THREAD).fit(X, Y)
+        assert len(model.members_) >= 1
+        assert np.isfinite(model.predict(X)).all()
+        assert np.isfinite(model.predict_interval(X, 0.5)).all()
+        assert np.isfinite(model.loo_score_)
+        assert sum(member.share for member in model.members_) == pytest.approx(1.0)
+        sizes.append(len(model.leaderboard_))
+        if limit == 0.5:
+            assert not model.search_complete_
+            assert sizes == [1]
+    assert sizes == sorted(sizes)
+    assert model.search_complete_
+    assert model.leaderboard_ == whole.leaderboard_
+    np.testing.assert_array_equal(model.predict(X), whole.predict(X))
+
+
+def test_time_is_over_soon_after_the_limit(clock):
+    """After the limit, only what was begun is finished, and the first machine is fitted."""
+    unlimited = TessellaRegressor(**ONE_THREAD).fit(X, Y)
+    limit = 0.4 * unlimited.fit_time_
+    model = TessellaRegressor(time_limit=limit, **ONE_THREAD).fit(X, Y)
+    assert not model.search_complete_
+    assert model.fit_time_ < unlimited.fit_time_
+    assert model.fit_time_ < limit + 12.0  # readings of the clock between two checks
+
+
+def test_the_machines_with_the_largest_weights_are_fitted_first():
+    whole = TessellaRegressor(**ONE_THREAD).fit(X, Y)
+    assert len(whole.members_) > 1
+    wanted = sorted((member.share for member in whole.members_), reverse=True)
+    assert [member.share for member in whole.members_] == pytest.approx(wanted)
+
+
+def test_a_limit_in_a_classifier(clock):
+    model = TessellaClassifier(time_limit=0.5, **ONE_THREAD).fit(X, Y > 0.0)
+    assert not model.search_complete_
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+# ---- Ctrl-C
+
+
+class Interrupted:
+    """A family whose kernel matrix is interrupted once, after some calls."""
+
+    def __init__(self, monkeypatch, after, error=KeyboardInterrupt):
+        self.calls, self.after, self.error = 0, after, error
+        self.original = FAMILIES["laplace"].gram
+        monkeypatch.setattr(FAMILIES["laplace"], "gram", self)
+
+    def __call__(self, *args, **kwargs):
+        self.calls += 1
+        if self.calls == self.after:
+            raise self.error
+        return self.original(*args, **kwargs)
+
+
+def fit(model, y=Y):
+    return model.set_params(families=["laplace"]).fit(X, y)
+
+
+def test_ctrl_c_in_the_search_leaves_a_model(monkeypatch):
+    counter = Interrupted(monkeypatch, after=-1)
+    whole = fit(TessellaRegressor(**ONE_THREAD))
+    n_calls, n_fits = counter.calls, len(whole.members_)
+    outcomes = []
+    for after in range(1, n_calls - n_fits + 1, 5):
+        Interrupted(monkeypatch, after)
+        model = TessellaRegressor(**ONE_THREAD)
+        try:
+            fit(model)
+        except KeyboardInterrupt:
+            outcomes.append("nothing")
+            with pytest.raises(NotFittedError):
+                model.predict(X)
+        else:
+            outcomes.append("model")
+            assert not model.search_complete_
+            assert np.isfinite(model.predict(X)).all()
+            assert len(model.leaderboard_) <= len(whole.leaderboard_)
+    # Nothing as long as no machine was compared on all search rows, then always a model.
+    assert outcomes == sorted(outcomes, reverse=True)
+    assert {"nothing", "model"} == set(outcomes)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_an_earlier_fit_is_kept(monkeypatch, error):
+    model = fit(TessellaRegressor(**ONE_THREAD))
+    before, score = model.predict(X), model.loo_score_
+    Interrupted(monkeypatch, 1, error)
+    with pytest.raises(error):
+        fit(model, -3.0 * Y)
+    np.testing.assert_array_equal(model.predict(X), before)
+    assert model.loo_score_ == score
+    with pytest.raises(ValueError, match="NaN"):
+        fit(model, np.full(60, np.nan))
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_ctrl_c_in_the_final_fits_keeps_the_earlier_fit(monkeypatch):
+    counter = Interrupted(monkeypatch, after=-1)
+    model = fit(TessellaRegressor(**ONE_THREAD))
+    n_calls, before = counter.calls, model.predict(X)
+    Interrupted(monkeypatch, n_calls)
+    with pytest.raises(KeyboardInterrupt):
+        fit(model)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+# ---- what is told
+
+
+def test_lines_of_progress(capsys):
+    TessellaRegressor(verbose=1, **ONE_THREAD).fit(X, Y)
+    lines = capsys.readouterr().out.splitlines()
+    shares = [float(line[1 : line.index("%")]) for line in lines]
+    assert len(lines) >= 3
+    assert shares == sorted(shares)
+    assert shares[-1] == 100.0
+    TessellaRegressor(**ONE_THREAD).fit(X, Y)
+    assert capsys.readouterr().out == ""
+
+
+def test_methods_need_a_fit(tmp_path):
+    model = TessellaRegressor()
+    for method in (model.predict, model.predict_interval, TessellaClassifier().predict_proba):
+        with pytest.raises(NotFittedError):
+            method(X)
+    with pytest.raises((NotFittedError, ModelFileError)):
+        model.save(tmp_path / "model.tsl")
+    assert not hasattr(model, "feature_relevance_")
