@@ -241,6 +241,14 @@ def test_columns_that_no_model_takes(fails, tmp_path):
     fails(f"{FIT} --target y", "column 'a', line 3: infinite value")
 
 
+def test_numbers_written_as_text_name_the_option(fails, run, tmp_path):
+    table = pa.table({"a": [str(k) for k in range(30)], "y": [float(k * k) for k in range(30)]})
+    pq.write_table(table, tmp_path / "train.parquet")
+    command = FIT.replace("csv", "parquet") + " --target y"
+    fails(command, "Column 'a' holds numbers written as text", "--categorical")
+    assert run(f"{command} --categorical a").exit_code == 0
+
+
 def test_missing_targets_are_refused(fails, tmp_path):
     (tmp_path / "train.csv").write_text("a,y\n1,2\n2,\n3,4\n")
     fails(f"{FIT} --target y", "column 'y', line 3: missing value")

@@ -221,7 +221,7 @@ def _fit_automatic(data: TrainingTable, params: dict[str, Any]) -> Fitted:
     kinds = {Task.classification: TessellaClassifier, Task.regression: TessellaRegressor}
     model = kinds[data.task](**params)
     X = data.table.frame(data.features)
-    with collected_warnings() as texts:
+    with collected_warnings() as texts, _in_words_of_options():
         model._fit(X, data.y, None, search_display())
     if not model.search_complete_:
         texts.append(
@@ -238,6 +238,15 @@ def _fit_automatic(data: TrainingTable, params: dict[str, Any]) -> Fitted:
         "time": as_duration(model.fit_time_),
     }
     return model, summary, texts
+
+
+@contextmanager
+def _in_words_of_options() -> Iterator[None]:
+    """Name options of the command instead of parameters in the messages of a fit."""
+    try:
+        yield
+    except ValueError as error:
+        raise CommandError(str(error).replace("categorical_features", "--categorical")) from error
 
 
 @contextmanager
