@@ -928,6 +928,20 @@ MUTATIONS = (
         ("model_selection/test_kernel_path_cv.py",),
     ),
     Mutation(
+        "predict (categories as text)",
+        "cli/_predict.py",
+        "if kind == CATEGORY]",
+        "if kind != CATEGORY]",
+        ("cli/test_automatic.py",),
+    ),
+    Mutation(
+        "Table._values (empty cells)",
+        "cli/_tables.py",
+        "t if t and t.strip() else None",
+        't if t else ""',
+        ("cli/test_automatic.py",),
+    ),
+    Mutation(
         "is_far_from_optimal",
         "inspection/_summary.py",
         "return not gap <= max(tol, LARGEST_USABLE_GAP)",
