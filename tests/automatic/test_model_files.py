@@ -298,9 +298,16 @@ def test_parts_that_do_not_fit_together(regressor, number, tmp_path):
     assert name
 
 
-def test_other_attributes_that_do_not_fit(regressor, tmp_path):
-    for change in ({"n_features_in_": 4}, {"members_": []}, {"_rows": np.zeros((3, 2))}):
-        model = copy.copy(regressor)
+def test_other_attributes_that_do_not_fit(regressor, classifier, tmp_path):
+    changes = [
+        (regressor, {"n_features_in_": 4}),
+        (regressor, {"members_": []}),
+        (regressor, {"_rows": np.zeros((3, 2))}),
+        (classifier, {"classes_": np.array(["a", "b"])}),
+        (classifier, {"_calibration": np.ones(4)}),
+    ]
+    for whole, change in changes:
+        model = copy.copy(whole)
         vars(model).update(change)
         model.save(tmp_path / "model.tsl")
         with pytest.raises(ModelFileError, match="do not fit together"):
