@@ -89,6 +89,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         encodings: Sequence[str] = (ONE_HOT, TARGET),
         losses: Sequence[str] = _LOSSES,
         refine: bool = True,
+        learn: bool = True,
         average: bool = True,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -101,6 +102,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         self.encodings = encodings
         self.losses = losses
         self.refine = refine
+        self.learn = learn
         self.average = average
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -242,6 +244,8 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         settings = EFFORTS[self.effort]
         if not self.refine:
             settings = replace(settings, refined=0)
+        if not self.learn:
+            settings = replace(settings, learned_strengths=())
         return settings if "svm" in self.losses else replace(settings, svm_strengths=())
 
     def _members(

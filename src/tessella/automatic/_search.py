@@ -23,7 +23,12 @@ from scipy.optimize import minimize
 
 from tessella.automatic._clock import Clock, OutOfTimeError
 from tessella.automatic._families import FAMILIES
-from tessella.automatic._kernels import MachineKernel, ScaledKernel
+from tessella.automatic._kernels import (
+    CertifiedKernel,
+    MachineKernel,
+    ScaledKernel,
+    learn_kernel,
+)
 from tessella.automatic._losses import Hinge, MachineLoss, SquaredError, Tube
 from tessella.automatic._settings import SearchSettings
 from tessella.automatic._spaces import Space
@@ -34,7 +39,7 @@ from tessella.leave_one_out import NotPositiveDefiniteError, RidgePath, leave_on
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-GRID, DESCENT = "grid", "descent"
+GRID, DESCENT, LEARNED = "grid", "descent", "learned"
 
 _CS = np.geomspace(0.1, 1e6, 15)
 _LARGEST_CHANGE = 6.0  # of the logarithm of a scale in a descent
@@ -159,6 +164,7 @@ class Search:
         try:
             self._compare(self._screen())
             self._refine()
+            self._try_learned_kernels()
             self._try_other_losses()
             self.complete = True
         except OutOfTimeError:
@@ -312,6 +318,44 @@ class Search:
                 options={"maxiter": steps, "maxfun": 2 * steps},
             )
         return path
+
+    # ------------------------------------------------------------------------ learned kernels
+
+    def _try_learned_kernels(self) -> None:
+        """Evaluate machines whose kernel is learned with a certificate, on the best space.
+
+        The kernel of a fold is learned on the rows of the other folds, so that the held-out
+        predictions are not those of rows it was learned from.
+        """
+        grid = [entry for entry in self.entries if entry.stage == GRID]
+        first = min(grid, key=lambda entry: entry.error).machines[0]
+        if first.space.coordinates.shape[1] > self.settings.most_learned_columns:
+            return
+        fold = self._folds()
+        for strength in self.settings.learned_strengths:
+            self.clock.check()
+            learn = partial(self._learned, first, strength)
+            found = in_threads(learn, [fold == k for k in range(fold.max() + 1)], self.n_jobs)
+            scores = np.empty_like(found[0][1])
+            for k, (_, own) in enumerate(found):
+                scores[fold == k] = own[fold == k]
+            machines = tuple(machine for machine, _ in found)
+            self.entries.append(self._entry(machines, scores, LEARNED))
+            self.tell(f"learned kernels: held-out error {self.entries[-1].error:.4g}", 0.92)
+
+    def _learned(
+        self, first: Machine, strength: float, left_out: NDArray[np.bool_]
+    ) -> tuple[Machine, FloatArray]:
+        """Learn a kernel without some rows; return its machine and leave-one-out scores."""
+        rows = self.rows[~left_out]
+        Y = first.target.forward(self.Y[self.rows])
+        kernel = CertifiedKernel(
+            learn_kernel(first.space.coordinates[rows], Y[~left_out], strength, self.weight[rows])
+        )
+        path = self._path(first.space, kernel, self.rows)
+        best = path.best(Y, _CS)
+        machine = replace(first, kernel=kernel, C=best.C)
+        return machine, Y - path.fit(Y, best.C).loo_residuals
 
     # ---------------------------------------------------------------------------- other losses
 

@@ -27,6 +27,11 @@ class SearchSettings:
         Largest number of steps of a descent. Most of the gain comes from the first few.
     average_steps : int
         Number of steps of the greedy average. The weights are multiples of its inverse.
+    learned_strengths : tuple of float
+        Values of C with which a kernel is learned.
+    most_learned_columns : int
+        Largest number of columns for which a kernel is learned. The side of its matrix grows with
+        them.
     svm_strengths : tuple of float
         Values of C with which support vector machines are tried.
     most_svm_classes : int
@@ -52,6 +57,8 @@ class SearchSettings:
     folds: int = 3
     descent_steps: int = 10
     average_steps: int = 20
+    learned_strengths: tuple[float, ...] = (10.0,)
+    most_learned_columns: int = 30
     svm_strengths: tuple[float, ...] = (1.0, 30.0)
     most_svm_classes: int = 0
     svm_kurtosis: float = 8.0
@@ -61,7 +68,9 @@ class SearchSettings:
 
 
 EFFORTS = {
-    "low": SearchSettings(300, 700, 3, 1, 2, 8, svm_strengths=(), largest_leaf=2000),
+    "low": SearchSettings(
+        300, 700, 3, 1, 2, 8, learned_strengths=(), svm_strengths=(), largest_leaf=2000
+    ),
     "medium": SearchSettings(),
     "high": SearchSettings(
         800,
@@ -70,6 +79,7 @@ EFFORTS = {
         8,
         4,
         16,
+        learned_strengths=(1.0, 10.0, 100.0),
         svm_strengths=(0.3, 3.0, 30.0, 300.0),
         most_svm_classes=10,
         svm_kurtosis=0.0,
