@@ -155,6 +155,10 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
     def _n_outputs(self) -> int:
         return len(self.classes_)
 
+    def _is_consistent(self) -> bool:
+        shape = (2 + self._n_outputs,)
+        return super()._is_consistent() and self._calibration.shape == shape
+
     def _outputs(self, y: FloatArray, weight: FloatArray) -> FloatArray:
         del weight
         codes = y.astype(np.intp)

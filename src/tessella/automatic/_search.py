@@ -48,6 +48,8 @@ _C_RANGE = (-3.0, 14.0)  # of the logarithm of C in a descent
 _PULL = 0.03
 # Final fits for which a search with a time limit leaves time.
 _RESERVED_FITS = 3
+# Fewer rows do not tell one learned kernel from another.
+_FEWEST_LEARNED_ROWS = 30
 # Half-width of the tube in deviations of the held-out residuals.
 _TUBE = 0.3
 
@@ -329,10 +331,9 @@ class Search:
         """
         grid = [entry for entry in self.entries if entry.stage == GRID]
         first = min(grid, key=lambda entry: entry.error).machines[0]
-        size = first.space.coordinates.shape[1] * self.Y.shape[1]
-        if size > self.settings.most_learned_columns:
+        size, fold = first.space.coordinates.shape[1] * self.Y.shape[1], self._folds()
+        if not 0 < size <= self.settings.most_learned_columns or self._is_poor(fold):
             return
-        fold = self._folds()
         for strength in self.settings.learned_strengths:
             self.clock.check()
             learn = partial(self._learned, first, strength)
@@ -343,6 +344,15 @@ class Search:
             machines = tuple(machine for machine, _ in found)
             self.entries.append(self._entry(machines, scores, LEARNED))
             self.tell(f"learned kernels: held-out error {self.entries[-1].error:.4g}", 0.92)
+
+    def _is_poor(self, fold: IntArray) -> bool:
+        """Return whether some fold leaves too few rows or classes to learn a kernel from."""
+        if len(fold) < _FEWEST_LEARNED_ROWS:
+            return True
+        Y = self.Y[self.rows]
+        if Y.shape[1] > 1 and 2 * Y.shape[1] >= len(Y) // 2:  # as good as no copies of a class
+            return True
+        return any((np.ptp(Y[fold != k], axis=0) == 0.0).all() for k in range(fold.max() + 1))
 
     def _learned(
         self, first: Machine, strength: float, left_out: NDArray[np.bool_]
