@@ -88,9 +88,9 @@ def _draw_search(axis: Any, comparison: Comparison) -> None:
 
 
 def _step(own: dict[str, Any]) -> str:
-    refined = ", refined" if own["stage"] == "descent" else ""
+    stage = {"descent": ", refined", "learned": ", learned"}.get(own["stage"], "")
     loss = "" if own["loss"] == "squared" else f", {own['loss']}"
-    return f"{own['scaling']}{refined}{loss}"
+    return f"{own['scaling']}{stage}{loss}"
 
 
 def _draw_pixels(figure: Any, axis: Any, comparison: Comparison) -> None:
