@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -134,6 +134,12 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         self
             The fitted model.
         """
+        return self._fit(X, y, sample_weight, self._display())
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, display: AbstractContextManager[Tell]
+    ) -> Self:
+        """Fit the model, and tell its progress to the function that a display yields."""
         self._check_params()
         clock = Clock(self.time_limit)
         scratch = copy(self)  # nothing of the model changes before the fit has succeeded
@@ -150,7 +156,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
                 f"n_samples={n_rows}: there is a single distinct row with a positive weight; a "
                 "minimum of 2 is required."
             )
-        with limit_blas(), self._display() as tell:
+        with limit_blas(), display as tell:
             scratch._learn(reader, rows, clock, tell)
         found, params = vars(scratch), self.get_params(deep=False)
         self.__dict__.update({key: found[key] for key in found if key not in params})

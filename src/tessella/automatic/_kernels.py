@@ -101,7 +101,7 @@ def learn_kernel(A: FloatArray, Y: FloatArray, C: float, weight: FloatArray) -> 
     LearnedKernel
         The learned kernel. A floor under its positive matrix keeps it universal.
     """
-    kernels = TessellatedKernels(degree=1, floor=_FLOOR)
+    kernels = TessellatedKernels(degree=1, balance="pointwise", floor=_FLOOR)
     options: dict[str, Any] = {"kernels": kernels, "C": C, "tol": _TOL, "n_jobs": 1}
     if Y.shape[1] == 1:
         model: Any = LearnedKernelRidge(**options).fit(A, Y[:, 0], weight)

@@ -331,8 +331,8 @@ class Search:
         """
         grid = [entry for entry in self.entries if entry.stage == GRID]
         first = min(grid, key=lambda entry: entry.error).machines[0]
-        n_columns, fold = first.space.coordinates.shape[1], self._folds()
-        if not 0 < n_columns <= self.settings.most_learned_columns or self._is_poor(fold):
+        size, fold = first.space.coordinates.shape[1] * self.Y.shape[1], self._folds()
+        if not 0 < size <= self.settings.most_learned_columns or self._is_poor(fold):
             return
         for strength in self.settings.learned_strengths:
             self.clock.check()

@@ -30,8 +30,8 @@ class SearchSettings:
     learned_strengths : tuple of float
         Values of C with which a kernel is learned.
     most_learned_columns : int
-        Largest number of columns for which a kernel is learned. The side of its matrix grows with
-        them.
+        Largest number of columns times outputs for which a kernel is learned. The side of its
+        matrix grows with the columns, and its cost with the outputs.
     svm_strengths : tuple of float
         Values of C with which support vector machines are tried.
     most_svm_classes : int
@@ -58,7 +58,7 @@ class SearchSettings:
     descent_steps: int = 10
     average_steps: int = 20
     learned_strengths: tuple[float, ...] = (10.0,)
-    most_learned_columns: int = 30
+    most_learned_columns: int = 40
     svm_strengths: tuple[float, ...] = (1.0, 30.0)
     most_svm_classes: int = 0
     svm_kurtosis: float = 8.0

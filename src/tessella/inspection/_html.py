@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from tessella.inspection._linearity import NEARLY_ALL
 from tessella.inspection._names import feature_names
 from tessella.inspection._summary import (
     Facts,
     facts_of,
     kernel_weights,
     part_shares,
+    quick_linear_share,
     quick_relevance,
 )
 
@@ -29,6 +31,7 @@ _LONGEST_NAME = 44  # characters; only both ends of a longer name are shown
 _STYLE = """<style>
 .tessella-summary { padding: 0.6em 0.8em; max-width: 64em; line-height: 1.4; text-align: left; }
 .tessella-summary p { margin: 0 0 0.4em; font-weight: bold; }
+.tessella-summary p.tessella-alarm { color: #d7263d; }
 .tessella-summary table + p { margin-top: 0.6em; }
 .tessella-summary .tessella-parts { display: flex; flex-wrap: wrap;
   align-items: flex-start; gap: 0.6em 2.5em; }
@@ -118,7 +121,9 @@ def _model_parts(model: Any) -> str:
         _attempt(lambda: _weights(model, facts)),
         _attempt(lambda: _relevance(model)),
     ]
-    return f'<p>{escape(verdict(facts))}</p><div class="tessella-parts">{"".join(parts)}</div>'
+    tone = "" if facts.is_usable else ' class="tessella-alarm"'
+    texts = f"<p{tone}>{escape(verdict(facts))}</p>{_attempt(lambda: _linearity(model))}"
+    return f'{texts}<div class="tessella-parts">{"".join(parts)}</div>'
 
 
 def verdict(facts: Facts) -> str:
@@ -128,7 +133,25 @@ def verdict(facts: Facts) -> str:
     above = f"certified relative gap of {facts.gap:.2e}, above tol={facts.tol:g}"
     if facts.status == "optimal":  # the tolerance was changed after the fit
         return f"⚠ Certified for another tol: {above}"
+    if not facts.is_usable:
+        return f"✗ Do not use this model: stopped ({facts.status}) with a {above}"
     return f"⚠ Stopped ({facts.status}) with a {above}"
+
+
+def _linearity(model: Any) -> str:
+    """Return a note if the kernel is linear, and an empty string otherwise."""
+    note = linear_note(quick_linear_share(model))
+    return f"<p>{escape(note)}</p>" if note else ""
+
+
+def linear_note(share: float | None) -> str:
+    """Return a sentence about a kernel that is linear, and an empty string about others."""
+    if share is None or not share >= NEARLY_ALL:
+        return ""
+    return (
+        f"The kernel is linear: linear functions of the features explain {share:.1%} of it, so "
+        "this is nearly a linear model"
+    )
 
 
 def _certificate_title(facts: Facts) -> str:
