@@ -364,9 +364,9 @@ MUTATIONS = (
     Mutation(
         "Leaves.is_tree",
         "automatic/_leaves.py",
-        "self.left[inner] > inner",
-        "self.left[inner] >= 0",
-        (AUTOMATIC_FILES,),
+        "            and np.array_equal(np.sort(children), np.arange(1, len(self.column)))\n",
+        "",
+        (LEAVES,),
     ),
     # ---- leave-one-out
     Mutation(
