@@ -46,8 +46,11 @@ _LARGEST_CHANGE = 6.0  # of the logarithm of a scale in a descent
 _C_RANGE = (-3.0, 14.0)  # of the logarithm of C in a descent
 # Pull of the logarithms of the scales towards a common one, relative to the logarithm of the error.
 _PULL = 0.03
+# Time of a final fit relative to an evaluation of as many rows: a Cholesky factorisation takes a
+# small part of the time of an eigendecomposition.
+_FIT_PART = 0.04
 # Final fits for which a search with a time limit leaves time.
-_RESERVED_FITS = 3
+_RESERVED_FITS = 2
 # Fewer rows do not tell one learned kernel from another.
 _FEWEST_LEARNED_ROWS = 30
 # Half-width of the tube in deviations of the held-out residuals.
@@ -227,10 +230,12 @@ class Search:
     def _final_seconds(self, seconds: float) -> float:
         """Estimate the time of the first final fits from that of one evaluation.
 
-        Both are cubic in the rows; a final fit of as many rows takes less than a tenth of it.
+        Both are cubic in the rows; a final fit of as many rows takes a small part of it.
         """
-        largest = min(len(self.Y), self.settings.largest_leaf)
-        one = 0.1 * seconds * (largest / len(self.rows)) ** 3 * np.ceil(len(self.Y) / largest)
+        leaves = 1
+        while len(self.Y) > leaves * self.settings.largest_leaf:
+            leaves *= 2  # leaves are divided at medians
+        one = _FIT_PART * seconds * (len(self.Y) / leaves / len(self.rows)) ** 3 * leaves
         return float(_RESERVED_FITS * one)
 
     def _evaluated(self, machine: Machine) -> Entry:
