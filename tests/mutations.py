@@ -306,6 +306,20 @@ MUTATIONS = (
         (PROBABILITIES,),
     ),
     Mutation(
+        "fit_calibration (signs)",
+        "automatic/_calibration.py",
+        "bounds = [(0.0, None)] * 2",
+        "bounds = [(None, None)] * 2",
+        (PROBABILITIES,),
+    ),
+    Mutation(
+        "Search._is_poor",
+        "automatic/_search.py",
+        " or self._is_poor(fold):",
+        ":",
+        (TABLES,),
+    ),
+    Mutation(
         "interval_radius",
         "automatic/_calibration.py",
         "level = coverage * (total[-1] + total[-1] / len(residuals))",
@@ -350,9 +364,9 @@ MUTATIONS = (
     Mutation(
         "Leaves.is_tree",
         "automatic/_leaves.py",
-        "self.left[inner] > inner",
-        "self.left[inner] >= 0",
-        (AUTOMATIC_FILES,),
+        "            and np.array_equal(np.sort(children), np.arange(1, len(self.column)))\n",
+        "",
+        (LEAVES,),
     ),
     # ---- leave-one-out
     Mutation(
