@@ -300,3 +300,16 @@ def test_rows_without_weight_and_single_classes_are_refused():
     weight = (Y > 1.0).astype(float)
     with pytest.raises(ValueError, match="single class"):
         TessellaClassifier(effort="low").fit(X, Y > 1.0, sample_weight=weight)
+
+
+def test_a_notebook_shows_the_held_out_score_and_the_average():
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 2))
+    model = TessellaRegressor(effort="low")
+    assert "tessella-summary" not in model._repr_html_()
+    html = model.fit(X, X[:, 0] ** 2)._repr_html_()
+    assert "tessella-summary" in html
+    assert f"{model.loo_score_:.4f}" in html
+    for line in model.leaderboard_:
+        if line["weight"] > 0:
+            assert f"{line['family']}, {line['scaling']}, squared loss" in html

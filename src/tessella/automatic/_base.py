@@ -28,7 +28,9 @@ from tessella.automatic._table import TableReader
 from tessella.automatic._targets import PlainTarget, Target
 from tessella.backend import effective_threads, in_threads, limit_blas
 from tessella.estimators._checks import require_positive
+from tessella.estimators._notebook import NotebookStepMixin
 from tessella.estimators._training_set import TrainingSet
+from tessella.inspection._html import automatic_html
 from tessella.kernels import SCALINGS
 from tessella.progress import SearchDisplay
 from tessella.tabular._input import table_columns
@@ -73,7 +75,7 @@ class FitResult:
         return np.asarray(sum(share * entry.held_out for share, entry in parts))
 
 
-class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
+class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of :class:`TessellaClassifier` and :class:`TessellaRegressor`."""
 
     _softness: float  # part of the weights that depend on the error of each entry alone
@@ -346,6 +348,10 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         """Share of the variance of the predictions that involves each column of the table."""
         check_is_fitted(self, "members_")
         return relevance_of_columns(self._outputs_of_codes, self._rows)
+
+    def _summary_html(self) -> str:
+        """The summary of the fit in a notebook; empty before the fit."""
+        return automatic_html(self)
 
     # --------------------------------------------------------------------------------- saving
 

@@ -90,6 +90,49 @@ def search_html(search: Any) -> str:
     return _block("Search", best + _model_parts(model))
 
 
+def automatic_html(model: Any) -> str:
+    """Return the HTML of a fitted automatic model. This function never raises.
+
+    Parameters
+    ----------
+    model : TessellaClassifier or TessellaRegressor
+        Automatic model.
+
+    Returns
+    -------
+    str
+        HTML, or an empty string if the model is not fitted.
+    """
+    if not hasattr(model, "members_"):
+        return ""
+    parts = [
+        _attempt(lambda: _table("Model", _automatic_facts(model))),
+        _attempt(lambda: _members(model)),
+    ]
+    return _block("Fitted model", f'<div class="tessella-parts">{"".join(parts)}</div>')
+
+
+def _automatic_facts(model: Any) -> Rows:
+    score = "accuracy" if hasattr(model, "classes_") else "R²"
+    yield f"held-out {score}", f"{model.loo_score_:.4f}"
+    yield "machines in the average", f"{len(model.members_):,}"
+    yield "largest certified gap", f"{model.gap_:.1e}"
+    yield "search", "complete" if model.search_complete_ else "ended early"
+    yield "seconds", f"{model.fit_time_:.1f}"
+
+
+def _members(model: Any) -> str:
+    """Return the weights of the kinds of machines in the average as bars."""
+    found = [(_kind(line), line["weight"]) for line in model.leaderboard_ if line["weight"] > 0]
+    found.sort(key=lambda pair: -pair[1])
+    return _bars("Average", ("machine", "weight"), found)
+
+
+def _kind(line: dict[str, Any]) -> str:
+    learned = "learned " if line["learned"] else ""
+    return f"{learned}{line['family']}, {line['scaling']}, {line['loss']} loss"
+
+
 def _attempt(part: Callable[[], str]) -> str:
     """Return a part, or an empty string if it fails: displaying a model must never raise."""
     try:
