@@ -3,9 +3,9 @@
 Every kernel is judged by the exact leave-one-out error of a squared-loss machine. Scalings,
 families, widths and C are compared on a grid. The scales of the columns of the best of them are
 then found by descent of the leave-one-out error. A descent could fit the noise of so many scales,
-so it is cross-fitted: the scales of a fold are found from the errors of the rows of the other
-folds, and the errors of its own rows decide when to stop. The held-out predictions that an entry
-of the search reports are therefore not those that its scales were fitted to. Support vector
+so it is cross-fitted: the scales of a fold are found on the rows of the other folds alone, and the
+leave-one-out errors of its own rows decide when to stop. The held-out predictions that an entry of
+the search reports are therefore not those that its scales were fitted to. Support vector
 machines with the best kernel are candidates like the others.
 """
 
@@ -34,7 +34,12 @@ from tessella.automatic._settings import SearchSettings
 from tessella.automatic._spaces import Space
 from tessella.automatic._targets import MarginTarget, PlainTarget, Target
 from tessella.backend import effective_threads, in_threads
-from tessella.leave_one_out import NotPositiveDefiniteError, RidgePath, leave_one_out_gradient
+from tessella.leave_one_out import (
+    NotPositiveDefiniteError,
+    RidgePath,
+    leave_one_out_gradient,
+    ridge_leave_one_out,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -51,6 +56,8 @@ _PULL = 0.03
 _FIT_PART = 0.04
 # Final fits for which a search with a time limit leaves time.
 _RESERVED_FITS = 2
+# Fewer rows do not tell one scale from another.
+_FEWEST_REFINED_ROWS = 20
 # Fewer rows do not tell one learned kernel from another.
 _FEWEST_LEARNED_ROWS = 30
 # Half-width of the tube in deviations of the held-out residuals.
@@ -261,6 +268,8 @@ class Search:
 
     def _refine(self) -> None:
         """Refine the scales of the best entries by cross-fitted descent."""
+        if len(self.rows) < _FEWEST_REFINED_ROWS:
+            return
         best = sorted(self.entries, key=lambda entry: entry.error)[: self.settings.refined]
         for done, entry in enumerate(best, start=1):
             self.clock.check()
@@ -273,6 +282,7 @@ class Search:
                 f"{entry.error:.4g}, with a scale for each column {error:.4g}",
                 0.25 + 0.65 * done / len(best),
             )
+        self.clock.check()  # a descent that was cut short is no complete search
 
     # ------------------------------------------------------------------------------- descent
 
@@ -304,15 +314,16 @@ class Search:
         return self._entry(tuple(machine for machine, _ in now), scores, DESCENT)
 
     def _descent(
-        self, machine: Machine, counted: NDArray[np.bool_]
+        self, machine: Machine, used: NDArray[np.bool_]
     ) -> list[tuple[Machine, FloatArray]]:
         """Return the machine and the leave-one-out scores of all rows after every step.
 
-        When the time is over, the steps so far are returned.
+        Only the rows `used` decide the steps. When the time is over, the steps so far are
+        returned.
         """
-        objective = DescentObjective(self, machine, counted)
+        objective = DescentObjective(self, machine, self.rows[used])
         start = np.append(np.zeros(objective.n_groups), np.log(machine.C))
-        path = [objective.seen(start)]
+        path = [self._with_scores(machine)]
         steps = self.settings.descent_steps
         with suppress(OutOfTimeError):
             minimize(
@@ -321,10 +332,24 @@ class Search:
                 jac=True,
                 method="L-BFGS-B",
                 bounds=[(-_LARGEST_CHANGE, _LARGEST_CHANGE)] * objective.n_groups + [_C_RANGE],
-                callback=lambda x: path.append(objective.seen(x)),
+                callback=lambda x: path.append(self._with_scores(objective.machine_at(x))),
                 options={"maxiter": steps, "maxfun": 2 * steps},
             )
         return path
+
+    def _with_scores(self, machine: Machine) -> tuple[Machine, FloatArray]:
+        """Return a machine with its leave-one-out scores of all search rows."""
+        rows = self.rows
+        Y = machine.target.forward(self.Y[rows])
+        solution = ridge_leave_one_out(
+            machine.kernel.matrix(machine.space.coordinates[rows]),
+            Y,
+            machine.C,
+            self.weight[rows],
+            left_out=self.left_out[rows],
+            overwrite=True,
+        )
+        return machine, Y - solution.loo_residuals
 
     # ------------------------------------------------------------------------ learned kernels
 
@@ -428,35 +453,29 @@ class Search:
 
 
 class DescentObjective:
-    """Logarithm of the leave-one-out error of counted rows, by the scales of groups and by C.
+    """Logarithm of the leave-one-out error of some rows, by the scales of groups and by C.
 
     The last parameter is the logarithm of C; the others are added to the logarithms of the scales
     of the columns of each group.
     """
 
-    def __init__(self, search: Search, machine: Machine, counted: NDArray[np.bool_]) -> None:
-        kernel = machine.kernel
+    def __init__(self, search: Search, machine: Machine, rows: IntArray) -> None:
+        kernel, space = machine.kernel, machine.space
         assert isinstance(kernel, ScaledKernel)
-        rows, space = search.rows, machine.space
         self._machine, self._clock, self._kernel = machine, search.clock, kernel
         self._A, self._group = space.coordinates[rows], space.group
         self._Y, self._weight = machine.target.forward(search.Y[rows]), search.weight[rows]
-        self._counted, self._left_out = self._weight * counted, search.left_out[rows]
-        self._last: tuple[bytes, FloatArray] | None = None
+        self._left_out = search.left_out[rows]
         self.n_groups = space.n_groups
 
     def scales_at(self, x: FloatArray) -> FloatArray:
         """Return the logarithms of the scales of the columns."""
         return self._kernel.scales + x[:-1][self._group]
 
-    def seen(self, x: FloatArray) -> tuple[Machine, FloatArray]:
-        """Return the machine and its leave-one-out scores at a vector of parameters."""
-        if self._last is None or self._last[0] != x.tobytes():
-            self(x)
-        assert self._last is not None
+    def machine_at(self, x: FloatArray) -> Machine:
+        """Return the machine of a vector of parameters."""
         kernel = replace(self._kernel, scales=self.scales_at(x))
-        machine = replace(self._machine, kernel=kernel, C=float(np.exp(x[-1])))
-        return machine, self._Y - self._last[1]
+        return replace(self._machine, kernel=kernel, C=float(np.exp(x[-1])))
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective and its gradient."""
@@ -465,11 +484,10 @@ class DescentObjective:
         K = family.gram(self._A, scales)
         try:
             found = leave_one_out_gradient(
-                K, self._Y, float(np.exp(-x[-1])), self._weight, self._counted, self._left_out
+                K, self._Y, float(np.exp(-x[-1])), self._weight, self._weight, self._left_out
             )
         except NotPositiveDefiniteError:
             return np.inf, np.zeros_like(x)
-        self._last = (x.tobytes(), found.residuals)
         by_column = family.gradient(found.kernel_gradient * K, self._A, scales)
         gradient = np.empty_like(x)
         gradient[:-1] = np.bincount(self._group, by_column, minlength=self.n_groups)

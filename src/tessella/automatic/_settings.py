@@ -22,7 +22,8 @@ class SearchSettings:
     refined : int
         Number of those whose scales are then refined by descent.
     folds : int
-        Folds that decide when the descent stops. Each has a descent of its own.
+        Folds that decide when the descent stops. Each has a descent of its own on the other rows,
+        so that more folds leave more rows to each.
     descent_steps : int
         Largest number of steps of a descent. Most of the gain comes from the first few.
     average_steps : int
@@ -54,7 +55,7 @@ class SearchSettings:
     search_rows: int = 1200
     compared: int = 8
     refined: int = 4
-    folds: int = 3
+    folds: int = 4
     descent_steps: int = 10
     average_steps: int = 20
     learned_strengths: tuple[float, ...] = (10.0,)
@@ -69,7 +70,7 @@ class SearchSettings:
 
 EFFORTS = {
     "low": SearchSettings(
-        300, 700, 3, 1, 2, 8, learned_strengths=(), svm_strengths=(), largest_leaf=2000
+        300, 700, 3, 1, 3, 8, learned_strengths=(), svm_strengths=(), largest_leaf=2000
     ),
     "medium": SearchSettings(),
     "high": SearchSettings(
