@@ -58,6 +58,27 @@ def test_given_numbers_are_kept_and_constant_targets_have_no_tube():
     assert LearnedKernelSVR(epsilon="auto").fit(X, np.ones(30)).epsilon_ == 0.0
 
 
+def test_estimate_does_not_depend_on_what_was_fitted_before():
+    X = RNG.random((60, 2))
+    y = smooth(X) + 0.3 * RNG.standard_normal(60)
+    other = RNG.permutation(y)
+    weight = np.where(np.arange(60) < 30, 1.0, 3.0)
+    model = LearnedKernelSVR(kernels="laplace", C=1.0)
+    fits = [(X, y, None), (X, other, None), (X[:, ::-1], other, None), (X, y, weight)]
+    first = [clone(model).fit(*data).epsilon_ for data in fits]
+    # Many other fits, so that the estimates are made again, and then once more as remembered.
+    for k in range(70):
+        clone(model).set_params(max_iter=1).fit(X[:5] + k, y[:5])
+    again = [clone(model).fit(*data).epsilon_ for data in fits]
+    assert first == again == [clone(model).fit(*data).epsilon_ for data in fits]
+    # The order of the columns alone does not change distances, everything else does.
+    assert len({round(epsilon, 6) for epsilon in first}) == 3
+
+
+def test_default_tube_follows_the_noise():
+    assert LearnedKernelSVR().epsilon == MultipleKernelSVR().epsilon == "auto"
+
+
 def test_other_estimators():
     X = RNG.random((150, 2))
     y = smooth(X) + 0.5 * RNG.standard_normal(150)

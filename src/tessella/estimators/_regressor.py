@@ -36,7 +36,7 @@ class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKer
         Weight of the loss of each sample, for the standardised target. Kernels are normalised by
         the volume of their integration box, so a good value depends neither on `delta` nor on the
         number of features.
-    epsilon : float or "auto", default=0.1
+    epsilon : float or "auto", default="auto"
         Half-width of the tube within which errors cost nothing, in standard deviations of y. A
         tube that is wider than the noise limits the accuracy. "auto" estimates the noise before
         the fit and takes 0.612 of its standard deviation, the best tube for Gaussian noise; it is
@@ -208,7 +208,7 @@ class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKer
         self,
         C: float = 10.0,
         *,
-        epsilon: Any = 0.1,
+        epsilon: Any = "auto",
         kernels: Any = "tessellated",
         degree: int = 1,
         delta: float = 0.5,
