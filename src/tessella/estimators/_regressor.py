@@ -40,7 +40,8 @@ class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKer
         Half-width of the tube within which errors cost nothing, in standard deviations of y. A
         tube that is wider than the noise limits the accuracy. "auto" estimates the noise before
         the fit and takes 0.612 of its standard deviation, the best tube for Gaussian noise; it is
-        close to zero if no noise can be found.
+        close to zero if no noise can be found. The paper has 0.1, see
+        :func:`~tessella.estimators.paper_settings`.
     kernels : {"tessellated", "polynomial", "gaussian", "matern", "laplace"} or KernelSet, \
             default="tessellated"
         Family of kernels to choose from. "tessellated" and "polynomial" are families with the
