@@ -8,6 +8,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.backend import limit_blas
 from tessella.kernels import LaplaceKernels, UnitBox
 
 FloatArray = NDArray[np.float64]
@@ -54,7 +55,10 @@ def noise_level(X: FloatArray, y: FloatArray, weight: FloatArray, n_jobs: int | 
     key = _digest(X, y, weight)
     found = _remembered.get(key)
     if found is None:
-        found = _remembered[key] = _estimate(X, y, weight, n_jobs)
+        # One thread of BLAS: otherwise the last digits of the tube, by which a checkpoint knows its
+        # problem, would depend on the number of threads.
+        with limit_blas():
+            found = _remembered[key] = _estimate(X, y, weight, n_jobs)
         while len(_remembered) > _MOST_REMEMBERED:
             _remembered.popitem(last=False)
     return found
