@@ -306,6 +306,20 @@ MUTATIONS = (
         (PROBABILITIES,),
     ),
     Mutation(
+        "fit_calibration (signs)",
+        "automatic/_calibration.py",
+        "bounds = [(0.0, None)] * 2",
+        "bounds = [(None, None)] * 2",
+        (PROBABILITIES,),
+    ),
+    Mutation(
+        "Search._is_poor",
+        "automatic/_search.py",
+        " or self._is_poor(fold):",
+        ":",
+        (TABLES,),
+    ),
+    Mutation(
         "interval_radius",
         "automatic/_calibration.py",
         "level = coverage * (total[-1] + total[-1] / len(residuals))",
@@ -350,9 +364,9 @@ MUTATIONS = (
     Mutation(
         "Leaves.is_tree",
         "automatic/_leaves.py",
-        "self.left[inner] > inner",
-        "self.left[inner] >= 0",
-        (AUTOMATIC_FILES,),
+        "            and np.array_equal(np.sort(children), np.arange(1, len(self.column)))\n",
+        "",
+        (LEAVES,),
     ),
     # ---- leave-one-out
     Mutation(
@@ -1257,6 +1271,34 @@ MUTATIONS = (
         "if independent else len(path.candidates)",
         "if path else len(path.candidates)",
         ("model_selection/test_kernel_path_cv.py",),
+    ),
+    Mutation(
+        "predict (categories as text)",
+        "cli/_predict.py",
+        "if kind == CATEGORY]",
+        "if kind != CATEGORY]",
+        ("cli/test_automatic.py",),
+    ),
+    Mutation(
+        "Table._values (empty cells)",
+        "cli/_tables.py",
+        "t if t and t.strip() else None",
+        't if t else ""',
+        ("cli/test_automatic.py",),
+    ),
+    Mutation(
+        "is_far_from_optimal",
+        "inspection/_summary.py",
+        "return not gap <= max(tol, LARGEST_USABLE_GAP)",
+        "return not gap <= max(tol, 100 * LARGEST_USABLE_GAP)",
+        ("estimators/test_notebook.py",),
+    ),
+    Mutation(
+        "linear_share",
+        "inspection/_linearity.py",
+        "features = features - features.mean(axis=0)",
+        "features = features - 0.9 * features.mean(axis=0)",
+        ("inspection/test_linearity.py",),
     ),
     Mutation(
         "convergence_message (remedy)",

@@ -16,6 +16,7 @@ _DOCS = Path(__file__).parent.parent
 
 # From the first question to the special ones; an example that is not named comes last.
 _ORDER = [
+    "plot_automatic_table.py",
     "plot_why_learn.py",
     "plot_decision_surfaces.py",
     "plot_terrain.py",

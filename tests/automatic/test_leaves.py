@@ -49,6 +49,21 @@ def test_the_first_split_is_at_the_median_of_the_widest_coordinate():
         assert np.bincount(leaves.of(A)).tolist() == [50, 50]
 
 
+def test_arrays_that_are_no_tree():
+    def is_tree(column, left):
+        return Leaves(np.array(column), np.zeros(len(column)), np.array(left)).is_tree(2)
+
+    assert is_tree([-1], [0])
+    assert is_tree([1, -1, -1], [1, 1, 0])
+    assert is_tree([0, -1, 1, -1, -1], [1, 0, 3, 1, 2])
+    assert not is_tree([0, -1, -1], [0, 0, 1])  # a node that is its own child
+    assert not is_tree([0, 0, -1, -1, -1], [1, 0, 0, 1, 2])  # a loop
+    assert not is_tree([0, -1, -1], [2, 0, 1])  # a node that does not exist
+    assert not is_tree([2, -1, -1], [1, 0, 1])  # a column that does not exist
+    assert not is_tree([0, -1, -1], [1, 0, 0])  # two leaves with one number
+    assert not Leaves(np.array([-1]), np.zeros(2), np.array([0])).is_tree(2)
+
+
 def test_equal_rows_cannot_be_divided():
     A = np.ones((50, 2))
     leaves = Leaves.build(A, np.ones(2), 10)

@@ -54,7 +54,7 @@ def test_a_search_that_ends_at_its_limit_leaves_a_model(clock):
         if limit == 0.5:
             assert not model.search_complete_
             assert sizes == [1]
-    assert sizes == sorted(sizes)
+    assert min(sizes) == 1 < max(sizes)
     assert model.search_complete_
     assert model.leaderboard_ == whole.leaderboard_
     np.testing.assert_array_equal(model.predict(X), whole.predict(X))

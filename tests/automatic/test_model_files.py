@@ -110,6 +110,22 @@ def test_support_vector_machines(keep, low_with, tmp_path):
         assert [member.machine.target for member in again.members_] == targets
 
 
+@pytest.mark.parametrize("keep", [by_model_file, by_skops], ids=lambda f: f.__name__)
+def test_learned_kernels(keep, low_with, tmp_path):
+    low_with(learned_strengths=(10.0,), refined=0, compared=1)
+    X = np.random.default_rng(0).random((60, 2))
+    options = {"effort": "low", "families": ["gaussian"], "scalings": ["range"]}
+    model = TessellaRegressor(**options).fit(X, np.abs(X[:, 0] - 0.4) + X[:, 1])
+    assert any(member.machine.kernel.learned for member in model.members_)
+    again = keep(model, tmp_path)
+    assert same(again.predict(X), model.predict(X))
+    kernels = [member.machine.kernel for member in model.members_]
+    for kernel, member in zip(kernels, again.members_, strict=True):
+        assert member.machine.kernel.learned == kernel.learned
+        if kernel.learned:
+            assert member.machine.kernel.kernel == kernel.kernel
+
+
 def test_a_model_with_leaves(low_with, tmp_path):
     low_with(largest_leaf=20)
     model = TessellaRegressor(effort="low").fit(*mixed_table(60))
@@ -298,9 +314,16 @@ def test_parts_that_do_not_fit_together(regressor, number, tmp_path):
     assert name
 
 
-def test_other_attributes_that_do_not_fit(regressor, tmp_path):
-    for change in ({"n_features_in_": 4}, {"members_": []}, {"_rows": np.zeros((3, 2))}):
-        model = copy.copy(regressor)
+def test_other_attributes_that_do_not_fit(regressor, classifier, tmp_path):
+    changes = [
+        (regressor, {"n_features_in_": 4}),
+        (regressor, {"members_": []}),
+        (regressor, {"_rows": np.zeros((3, 2))}),
+        (classifier, {"classes_": np.array(["a", "b"])}),
+        (classifier, {"_calibration": np.ones(4)}),
+    ]
+    for whole, change in changes:
+        model = copy.copy(whole)
         vars(model).update(change)
         model.save(tmp_path / "model.tsl")
         with pytest.raises(ModelFileError, match="do not fit together"):

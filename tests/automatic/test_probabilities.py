@@ -89,6 +89,14 @@ def test_separated_classes_have_high_but_finite_odds():
     assert ((probability > 0) & (probability < 1)).all()
 
 
+def test_scores_that_are_worse_than_none_are_not_turned_around():
+    """The score of a class is smallest for its own only row, which is left out."""
+    X = np.random.default_rng(3).random((12, 2))
+    model = TessellaClassifier(effort="low").fit(X, np.arange(12))
+    assert model.loo_score_ <= 0.1
+    assert model.predict_proba(X).min() > 0.01
+
+
 # ---- intervals
 
 

@@ -13,6 +13,8 @@ from tessella.persistence import read_info
 from tessella.progress import ProgressDisplay
 
 FEATURES = ["age", "height", "weight"]
+SVM = "--model learned-kernel"
+FIT = f"fit train.csv {SVM}"
 
 
 @pytest.fixture(params=["csv", "csv.gz", "tsv", "parquet"])
@@ -32,13 +34,13 @@ def model(run, people, tmp_path):
     """A classifier that was fitted by the command."""
     people.drop(columns="income").to_csv(tmp_path / "train.csv", index=False)
     people[FEATURES].to_csv(tmp_path / "new.csv", index=False)
-    assert run("fit train.csv --target group -o model.tsl").exit_code == 0
+    assert run(f"{FIT} --target group -o model.tsl").exit_code == 0
     return tmp_path / "model.tsl"
 
 
 def test_classification_round_trip(run, people, tmp_path, suffix):
     write(people.drop(columns="income"), tmp_path / f"train.{suffix}")
-    result = run(f"fit train.{suffix} --target group -o model.tsl --C 3 --tol 1e-2")
+    result = run(f"fit train.{suffix} {SVM} --target group -o model.tsl --C 3 --tol 1e-2")
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     for text in ("classification", "40", "support vectors", "training accuracy", "model.tsl"):
@@ -61,7 +63,7 @@ def test_several_classes_round_trip(run, people, tmp_path):
     thirds = np.digitize(people["income"], [-40.0, 40.0])
     table = people[FEATURES].assign(level=np.array(["low", "mid", "high"])[thirds])
     table.to_csv(tmp_path / "train.csv", index=False)
-    result = run("fit train.csv --target level -o model.tsl")
+    result = run(f"{FIT} --target level -o model.tsl")
     assert result.exit_code == 0, result.output
     assert run("predict model.tsl train.csv -o out.csv").exit_code == 0
     out = pd.read_csv(tmp_path / "out.csv")
@@ -78,7 +80,7 @@ def test_regression_round_trip(run, people, tmp_path, suffix):
     table = people[[*FEATURES, "income"]]
     write(table, tmp_path / f"train.{suffix}")
     options = "--epsilon 0.2 --degree 0 --delta 0.3 --max-iter 500 --time-limit 60 --jobs 1"
-    result = run(f"fit train.{suffix} --target income -o model.tsl {options}")
+    result = run(f"fit train.{suffix} {SVM} --target income -o model.tsl {options}")
     assert result.exit_code == 0, result.output
     assert "training R²" in result.stdout
     shuffled = table[["weight", "income", "age", "height"]]
@@ -106,11 +108,17 @@ def test_model_of_the_command_in_python(model, people):
 
 def test_forced_task(run, fails, people, tmp_path):
     people.assign(group=people["group"].eq("left").astype(int)).to_csv("train.csv", index=False)
-    assert "R²" in run("fit train.csv --target group --task regression -o model.tsl").stdout
+    assert "R²" in run(f"{FIT} --target group --task regression -o model.tsl").stdout
     people.to_csv("train.csv", index=False)
-    fails("fit train.csv --target group --task regression -o m.tsl", "is not a number")
-    fails("fit train.csv --target age --task classification -o m.tsl", "has 40 classes in 40 rows")
-    result = run("fit train.csv --target group --task guess -o m.tsl")
+    fails(
+        f"{FIT} --target group --task regression -o m.tsl",
+        "is not a number",
+    )
+    fails(
+        f"{FIT} --target age --task classification -o m.tsl",
+        "has 40 classes in 40 rows",
+    )
+    result = run(f"{FIT} --target group --task guess -o m.tsl")
     assert result.exit_code == 2
 
 
@@ -127,17 +135,18 @@ def test_forced_task(run, fails, people, tmp_path):
         ("--delta -0.5", "delta"),
         ("--jobs 0", "n_jobs=0"),
         ("--epsilon 0.1", "--epsilon is an option of regression"),
+        ("--solver newton", "newton"),
     ],
 )
 def test_options_out_of_range(options, text, fails, people, tmp_path):
     people.drop(columns="income").to_csv(tmp_path / "train.csv", index=False)
-    fails(f"fit train.csv --target group -o model.tsl {options}", text)
+    fails(f"{FIT} --target group -o model.tsl {options}", text)
     assert not (tmp_path / "model.tsl").exists()
 
 
 def test_output_is_checked_before_anything_is_read(fails, run, tmp_path, monkeypatch):
     # There is no train.csv: who reads first complains of that.
-    fit = "fit train.csv --target y -o"
+    fit = f"{FIT} --target y -o"
     (tmp_path / "old.tsl").write_text("precious")
     fails(f"{fit} old.tsl", "old.tsl: the file exists already; use --force to replace it")
     fails(f"{fit} missing/model.tsl", "the directory missing does not exist")
@@ -149,9 +158,12 @@ def test_output_is_checked_before_anything_is_read(fails, run, tmp_path, monkeyp
 
 def test_force(run, fails, model, tmp_path):
     (tmp_path / "old.tsl").write_text("old")
-    assert run("fit train.csv --target group -o old.tsl --force").exit_code == 0
+    assert run(f"{FIT} --target group -o old.tsl --force").exit_code == 0
     tessella.load(tmp_path / "old.tsl")
-    fails("fit train.csv --target group -o train.csv --force", "is an input of the command")
+    fails(
+        f"{FIT} --target group -o train.csv --force",
+        "is an input of the command",
+    )
     (tmp_path / "out.csv").write_text("old")
     fails("predict model.tsl new.csv -o out.csv", "use --force")
     assert run("predict model.tsl new.csv -o out.csv --force").exit_code == 0
@@ -161,12 +173,28 @@ def test_force(run, fails, model, tmp_path):
 
 
 def test_no_convergence_is_a_warning(run, model, tmp_path):
-    result = run("fit train.csv --target group -o m.tsl --max-iter 1 --tol 1e-9")
+    result = run(f"{FIT} --target group -o m.tsl --max-iter 1 --tol 1e-9")
     assert result.exit_code == 0
-    assert result.stderr.startswith("tessella: warning: not converged (iteration limit): ")
+    assert result.stderr.startswith(
+        "tessella: warning: do not use this model: not converged (iteration limit): "
+    )
     assert result.stderr.endswith("raise --max-iter or accept a larger --tol\n")
     assert result.stderr.count("\n") == 1
     assert tessella.load(tmp_path / "m.tsl").n_iter_ == 1
+    shown = run("info m.tsl")
+    assert "✗ Do not use this model: stopped (iteration limit)" in shown.stdout
+    assert json.loads(run("info m.tsl --json").stdout)["usable"] is False
+
+
+def test_info_tells_a_linear_kernel(run, people, tmp_path):
+    X, y = people[FEATURES], people["group"]
+    tessella.LearnedKernelSVC(kernels="polynomial", degree=1).fit(X, y).save("line.tsl")
+    assert "The kernel is linear" in run("info line.tsl").stdout
+    described = json.loads(run("info line.tsl --json").stdout)
+    assert described["linear_share"] == pytest.approx(1.0)
+    assert described["usable"] is True
+    tessella.LearnedKernelSVC().fit(X, y).save("curve.tsl")
+    assert "The kernel is linear" not in run("info curve.tsl").stdout
 
 
 def test_interrupt_keeps_the_best_model(run, model, tmp_path, monkeypatch):
@@ -175,9 +203,9 @@ def test_interrupt_keeps_the_best_model(run, model, tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(ProgressDisplay, "record", interrupt)
-    result = run("fit train.csv --target group -o m.tsl --tol 1e-9")
+    result = run(f"{FIT} --target group -o m.tsl --tol 1e-9")
     assert result.exit_code == 0
-    assert "warning: not converged (interrupted)" in result.stderr
+    assert "not converged (interrupted)" in result.stderr
     assert "the best model found so far is kept" in result.stderr
     assert tessella.load(tmp_path / "m.tsl").status_ == "interrupted"
 
@@ -198,7 +226,7 @@ def test_errors_of_the_fit(error, code, text, fails, model, tmp_path, monkeypatc
         raise error
 
     monkeypatch.setattr(tessella.LearnedKernelSVC, "_fit", fail)
-    fails("fit train.csv --target group -o m.tsl", text, code=code)
+    fails(f"{FIT} --target group -o m.tsl", text, code=code)
     assert not (tmp_path / "m.tsl").exists()
 
 
@@ -356,5 +384,5 @@ def test_names_in_brackets_are_not_colours(run, people, tmp_path):
     people[FEATURES].rename(columns={"age": "[red]age"}).assign(y=people["income"]).to_csv(
         tmp_path / "train.csv", index=False
     )
-    assert run("fit train.csv --target y -o model.tsl").exit_code == 0
+    assert run(f"{FIT} --target y -o model.tsl").exit_code == 0
     assert "[red]age" in run("info model.tsl").stdout

@@ -6,7 +6,10 @@ import pytest
 
 import tessella
 
-COMMAND = "fit train.csv --target group -o m.tsl --force --tol 1e-9 --checkpoint fit.ckpt"
+COMMAND = (
+    "fit train.csv --model learned-kernel --target group -o m.tsl --force --tol 1e-9 "
+    "--checkpoint fit.ckpt"
+)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The console script as a process, and the demo."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -71,20 +72,23 @@ def test_version_and_help(run):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Fewer iterations: what the demo shows is tested here, not how well it learns."""
-    original = tessella.LearnedKernelSVC.fit
+    """Less effort: what the demo shows is tested here, not how well it learns."""
+    for cls in (tessella.TessellaClassifier, tessella.TessellaRegressor):
 
-    def hurried(self, X, y, sample_weight=None):
-        return original(self.set_params(max_iter=2), X, y, sample_weight)
+        def hurried(self, *arguments, original=cls._fit):
+            return original(self.set_params(effort="low", refine=False), *arguments)
 
-    monkeypatch.setattr(tessella.LearnedKernelSVC, "fit", hurried)
+        monkeypatch.setattr(cls, "_fit", hurried)
 
 
 def test_demo_as_it_is(run, tmp_path):
     result = run("demo --no-plot")
     assert result.exit_code == 0, result.output
-    for text in ("Breast cancer", "Diabetes", "Tessella", "RBF SVM", "Logistic", "Ridge", "proof"):
+    for text in ("Digits", "Diabetes", "Tessella", "RBF SVM", "Logistic", "Ridge", "certified"):
         assert text in result.stdout
+    # What the two data sets are there for.
+    assert "Digits: a kernel has something to learn." in result.stdout
+    assert "Diabetes: a kernel has nothing to learn." in result.stdout
     assert not os.listdir(tmp_path)
 
 
@@ -92,26 +96,21 @@ def test_demo_writes_a_picture(run, quick, tmp_path):
     result = run("demo --output picture.png")
     assert result.exit_code == 0, result.output
     assert "Figure: picture.png" in result.stdout
-    assert "Note on Tessella: " in result.stdout
     assert "Warning" not in result.output
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_demo_picture_tells_the_gap_of_the_table(run, quick, tmp_path, monkeypatch):
-    """Which is that of the model, not that of the last record of the solver."""
-    hurried = tessella.LearnedKernelSVC.fit
-
-    def polished(self, X, y, sample_weight=None):
-        hurried(self, X, y, sample_weight)
-        self.gap_ = 3e-9  # far below that of any record
-        return self
-
-    monkeypatch.setattr(tessella.LearnedKernelSVC, "fit", polished)
+def test_demo_picture_tells_the_scores_of_the_table(run, quick, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     result = run("demo --output picture.svg")
-    assert "3.0e-09" in result.stdout
+    assert result.exit_code == 0, result.output
     picture = (tmp_path / "picture.svg").read_text()
-    assert "Breast cancer: certified gap 3.0e-09" in picture
-    assert "Two moons: certified gap 3.0e-09" in picture
+    scores = re.findall(
+        r"│ (?:Tessella|RBF SVM|L\w+ regression|R\w+ regression) +│ +(\S+) ", result.stdout
+    )
+    assert len(scores) == 6
+    for score in scores:
+        assert score in picture
 
 
 def test_demo_without_matplotlib(run, quick, monkeypatch, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from tessella.persistence import read_info
 
-FIT = "fit train.csv --target y -o model.tsl"
+FIT = "fit train.csv --model learned-kernel --target y -o model.tsl"
 
 BROKEN = {
     "empty": ("", "train.csv: the file is empty"),
@@ -66,7 +66,7 @@ def test_broken_csv(name, fails, tmp_path):
 def test_features_that_are_no_numbers_have_a_way_out(fails, run, tmp_path):
     rows = "".join(f"A{k},{k},{k % 3},{k * k}\n" for k in range(12))
     (tmp_path / "train.csv").write_text("id,a,b,y\n" + rows)
-    fails(FIT, "column 'id', line 2: 'A0' is not a number", "--drop", "make_tabular_pipeline")
+    fails(FIT, "column 'id', line 2: 'A0' is not a number", "--drop", "--model automatic")
     fails(f"{FIT} --drop ident", "there is no column 'ident'; did you mean 'id'?")
     assert run(f"{FIT} --drop id --drop b").exit_code == 0
     assert read_info(tmp_path / "model.tsl")["feature_names"] == ["a"]
@@ -79,7 +79,7 @@ def test_semicolons_and_decimal_commas(run, tmp_path):
     for name, point in (("comma", ","), ("point", ".")):
         text = "\n".join(line.replace(",", ";").replace(".", point) for line in lines)
         (tmp_path / f"{name}.csv").write_text("a;b;y\n" + text)
-        assert run(FIT.replace("train", name).replace("model", name)).exit_code == 0
+        assert run(FIT.replace("train", name).replace("model.", f"{name}.")).exit_code == 0
     assert run(FIT).exit_code == 0
     predicted = [run(f"predict {name}.tsl {name}.csv").stdout for name in ("comma", "point")]
     assert predicted == [run("predict model.tsl train.csv").stdout] * 2

@@ -75,7 +75,7 @@ def shown(model):
 
 
 def verdict(tables):
-    return next(text for text in tables.text if text.startswith(("✓", "⚠")))
+    return next(text for text in tables.text if text.startswith(("✓", "⚠", "✗")))
 
 
 @pytest.fixture(scope="module")
@@ -114,17 +114,45 @@ def test_the_certificate_is_that_of_the_attributes(case):
 
 
 def test_a_stopped_fit_says_so_in_the_words_of_its_warning(circles):
-    model = LearnedKernelSVC(max_iter=0, tol=1e-9)
+    model = LearnedKernelSVC(max_iter=6, tol=1e-9)
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(*circles)
+    assert model.gap_ < 0.1
     warning, text = str(caught[0].message), verdict(shown(model))
     assert text.startswith("⚠ Stopped (iteration limit)")
+    assert "Do not use" not in warning
     for words in (
         "stopped (iteration limit)",
         f"certified relative gap of {model.gap_:.2e}, above",
     ):
         assert words in warning
         assert words in text.replace("Stopped", "stopped")
+
+
+def test_a_fit_far_from_its_optimum_is_not_to_be_used(circles):
+    model = LearnedKernelSVC(C=1000.0, max_iter=0, solver="frank-wolfe")
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(*circles)
+    assert model.gap_ > 0.1
+    warning = str(caught[0].message)
+    assert warning.startswith("Do not use this model: the frank-wolfe solver stopped (iteration ")
+    assert f"certified relative gap of {model.gap_:.2e}, above tol=0.001" in warning
+    assert warning.endswith("Raise max_iter, or accept a larger tol.")
+    assert verdict(shown(model)).startswith("✗ Do not use this model: stopped (iteration limit)")
+    assert 'class="tessella-alarm"' in model._repr_html_()
+
+
+def test_a_large_tolerance_was_asked_for(circles):
+    model = LearnedKernelSVC(C=1000.0, max_iter=0, solver="frank-wolfe", tol=10.0).fit(*circles)
+    assert model.gap_ > 0.1
+    assert verdict(shown(model)).startswith("✓ Certified within tol")
+
+
+@pytest.mark.parametrize("kernels", ["polynomial", "tessellated"])
+def test_a_linear_kernel_is_told(kernels, circles):
+    model = LearnedKernelSVC(kernels=kernels, degree=1).fit(*circles)
+    told = any(text.startswith("The kernel is linear: ") for text in shown(model).text)
+    assert told == (kernels == "polynomial") == model.kernel_is_linear_
 
 
 def test_a_tolerance_changed_after_the_fit_is_not_called_reached(circles):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -28,7 +28,9 @@ from tessella.automatic._table import TableReader
 from tessella.automatic._targets import PlainTarget, Target
 from tessella.backend import effective_threads, in_threads, limit_blas
 from tessella.estimators._checks import require_positive
+from tessella.estimators._notebook import NotebookStepMixin
 from tessella.estimators._training_set import TrainingSet
+from tessella.inspection._html import automatic_html
 from tessella.kernels import SCALINGS
 from tessella.progress import SearchDisplay
 from tessella.tabular._input import table_columns
@@ -73,7 +75,7 @@ class FitResult:
         return np.asarray(sum(share * entry.held_out for share, entry in parts))
 
 
-class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
+class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of :class:`TessellaClassifier` and :class:`TessellaRegressor`."""
 
     _softness: float  # part of the weights that depend on the error of each entry alone
@@ -89,6 +91,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         encodings: Sequence[str] = (ONE_HOT, TARGET),
         losses: Sequence[str] = _LOSSES,
         refine: bool = True,
+        learn: bool = True,
         average: bool = True,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -101,6 +104,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         self.encodings = encodings
         self.losses = losses
         self.refine = refine
+        self.learn = learn
         self.average = average
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -132,6 +136,12 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         self
             The fitted model.
         """
+        return self._fit(X, y, sample_weight, self._display())
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, display: AbstractContextManager[Tell]
+    ) -> Self:
+        """Fit the model, and tell its progress to the function that a display yields."""
         self._check_params()
         clock = Clock(self.time_limit)
         scratch = copy(self)  # nothing of the model changes before the fit has succeeded
@@ -148,7 +158,7 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
                 f"n_samples={n_rows}: there is a single distinct row with a positive weight; a "
                 "minimum of 2 is required."
             )
-        with limit_blas(), self._display() as tell:
+        with limit_blas(), display as tell:
             scratch._learn(reader, rows, clock, tell)
         found, params = vars(scratch), self.get_params(deep=False)
         self.__dict__.update({key: found[key] for key in found if key not in params})
@@ -242,6 +252,8 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         settings = EFFORTS[self.effort]
         if not self.refine:
             settings = replace(settings, refined=0)
+        if not self.learn:
+            settings = replace(settings, learned_strengths=())
         return settings if "svm" in self.losses else replace(settings, svm_strengths=())
 
     def _members(
@@ -336,6 +348,10 @@ class BaseAutomatic(BaseEstimator):  # type: ignore[misc]
         """Share of the variance of the predictions that involves each column of the table."""
         check_is_fitted(self, "members_")
         return relevance_of_columns(self._outputs_of_codes, self._rows)
+
+    def _summary_html(self) -> str:
+        """The summary of the fit in a notebook; empty before the fit."""
+        return automatic_html(self)
 
     # --------------------------------------------------------------------------------- saving
 

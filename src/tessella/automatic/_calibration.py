@@ -56,7 +56,9 @@ def fit_calibration(
 
     start = np.zeros(2 + scores.shape[1])
     start[0] = 4.0
-    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B").x)
+    # A probability that falls with its score would make sense of scores that are worse than none.
+    bounds = [(0.0, None)] * 2 + [(None, None)] * scores.shape[1]
+    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x)
 
 
 def probabilities(scores: FloatArray, calibration: FloatArray) -> FloatArray:

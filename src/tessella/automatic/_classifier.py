@@ -49,6 +49,9 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
         up to ten classes. "squared" cannot be left out.
     refine : bool, default=True
         Whether to refine the scales of the columns by descent of the leave-one-out error.
+    learn : bool, default=True
+        Whether machines whose kernel is learned with a certificate are candidates too. Not with
+        ``effort="low"``, and only for tables with few columns.
     average : bool, default=True
         Whether to average several machines. Otherwise the best one is used.
     n_jobs : int, default=None
@@ -151,6 +154,10 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
     @property
     def _n_outputs(self) -> int:
         return len(self.classes_)
+
+    def _is_consistent(self) -> bool:
+        shape = (2 + self._n_outputs,)
+        return super()._is_consistent() and self._calibration.shape == shape
 
     def _outputs(self, y: FloatArray, weight: FloatArray) -> FloatArray:
         del weight

@@ -82,7 +82,7 @@ class Leaves:
         ends = np.sort(self.left[self.column < 0])
         return (
             bool((self.column < n_columns).all())
-            and bool((self.left[inner] > inner).all())  # so that every path ends
+            # Every node but the first has one parent, so that every path from the first one ends.
             and np.array_equal(np.sort(children), np.arange(1, len(self.column)))
             and np.array_equal(ends, np.arange(self.n_leaves))
         )

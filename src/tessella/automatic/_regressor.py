@@ -48,6 +48,9 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
         residuals have long tails. "squared" cannot be left out.
     refine : bool, default=True
         Whether to refine the scales of the columns by descent of the leave-one-out error.
+    learn : bool, default=True
+        Whether machines whose kernel is learned with a certificate are candidates too. Not with
+        ``effort="low"``, and only for tables with few columns.
     average : bool, default=True
         Whether to average several machines. Otherwise the best one is used.
     n_jobs : int, default=None

@@ -3,9 +3,9 @@
 Every kernel is judged by the exact leave-one-out error of a squared-loss machine. Scalings,
 families, widths and C are compared on a grid. The scales of the columns of the best of them are
 then found by descent of the leave-one-out error. A descent could fit the noise of so many scales,
-so it is cross-fitted: the scales of a fold are found from the errors of the rows of the other
-folds, and the errors of its own rows decide when to stop. The held-out predictions that an entry
-of the search reports are therefore not those that its scales were fitted to. Support vector
+so it is cross-fitted: the scales of a fold are found on the rows of the other folds alone, and the
+leave-one-out errors of its own rows decide when to stop. The held-out predictions that an entry of
+the search reports are therefore not those that its scales were fitted to. Support vector
 machines with the best kernel are candidates like the others.
 """
 
@@ -23,26 +23,43 @@ from scipy.optimize import minimize
 
 from tessella.automatic._clock import Clock, OutOfTimeError
 from tessella.automatic._families import FAMILIES
-from tessella.automatic._kernels import MachineKernel, ScaledKernel
+from tessella.automatic._kernels import (
+    CertifiedKernel,
+    MachineKernel,
+    ScaledKernel,
+    learn_kernel,
+)
 from tessella.automatic._losses import Hinge, MachineLoss, SquaredError, Tube
 from tessella.automatic._settings import SearchSettings
 from tessella.automatic._spaces import Space
 from tessella.automatic._targets import MarginTarget, PlainTarget, Target
 from tessella.backend import effective_threads, in_threads
-from tessella.leave_one_out import NotPositiveDefiniteError, RidgePath, leave_one_out_gradient
+from tessella.leave_one_out import (
+    NotPositiveDefiniteError,
+    RidgePath,
+    leave_one_out_gradient,
+    ridge_leave_one_out,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-GRID, DESCENT = "grid", "descent"
+GRID, DESCENT, LEARNED = "grid", "descent", "learned"
 
 _CS = np.geomspace(0.1, 1e6, 15)
 _LARGEST_CHANGE = 6.0  # of the logarithm of a scale in a descent
 _C_RANGE = (-3.0, 14.0)  # of the logarithm of C in a descent
 # Pull of the logarithms of the scales towards a common one, relative to the logarithm of the error.
 _PULL = 0.03
+# Time of a final fit relative to an evaluation of as many rows: a Cholesky factorisation takes a
+# small part of the time of an eigendecomposition.
+_FIT_PART = 0.04
 # Final fits for which a search with a time limit leaves time.
-_RESERVED_FITS = 3
+_RESERVED_FITS = 2
+# Fewer rows do not tell one scale from another.
+_FEWEST_REFINED_ROWS = 20
+# Fewer rows do not tell one learned kernel from another.
+_FEWEST_LEARNED_ROWS = 30
 # Half-width of the tube in deviations of the held-out residuals.
 _TUBE = 0.3
 
@@ -159,6 +176,7 @@ class Search:
         try:
             self._compare(self._screen())
             self._refine()
+            self._try_learned_kernels()
             self._try_other_losses()
             self.complete = True
         except OutOfTimeError:
@@ -219,10 +237,12 @@ class Search:
     def _final_seconds(self, seconds: float) -> float:
         """Estimate the time of the first final fits from that of one evaluation.
 
-        Both are cubic in the rows; a final fit of as many rows takes less than a tenth of it.
+        Both are cubic in the rows; a final fit of as many rows takes a small part of it.
         """
-        largest = min(len(self.Y), self.settings.largest_leaf)
-        one = 0.1 * seconds * (largest / len(self.rows)) ** 3 * np.ceil(len(self.Y) / largest)
+        leaves = 1
+        while len(self.Y) > leaves * self.settings.largest_leaf:
+            leaves *= 2  # leaves are divided at medians
+        one = _FIT_PART * seconds * (len(self.Y) / leaves / len(self.rows)) ** 3 * leaves
         return float(_RESERVED_FITS * one)
 
     def _evaluated(self, machine: Machine) -> Entry:
@@ -248,6 +268,8 @@ class Search:
 
     def _refine(self) -> None:
         """Refine the scales of the best entries by cross-fitted descent."""
+        if len(self.rows) < _FEWEST_REFINED_ROWS:
+            return
         best = sorted(self.entries, key=lambda entry: entry.error)[: self.settings.refined]
         for done, entry in enumerate(best, start=1):
             self.clock.check()
@@ -260,6 +282,7 @@ class Search:
                 f"{entry.error:.4g}, with a scale for each column {error:.4g}",
                 0.25 + 0.65 * done / len(best),
             )
+        self.clock.check()  # a descent that was cut short is no complete search
 
     # ------------------------------------------------------------------------------- descent
 
@@ -291,15 +314,16 @@ class Search:
         return self._entry(tuple(machine for machine, _ in now), scores, DESCENT)
 
     def _descent(
-        self, machine: Machine, counted: NDArray[np.bool_]
+        self, machine: Machine, used: NDArray[np.bool_]
     ) -> list[tuple[Machine, FloatArray]]:
         """Return the machine and the leave-one-out scores of all rows after every step.
 
-        When the time is over, the steps so far are returned.
+        Only the rows `used` decide the steps. When the time is over, the steps so far are
+        returned.
         """
-        objective = DescentObjective(self, machine, counted)
+        objective = DescentObjective(self, machine, self.rows[used])
         start = np.append(np.zeros(objective.n_groups), np.log(machine.C))
-        path = [objective.seen(start)]
+        path = [self._with_scores(machine)]
         steps = self.settings.descent_steps
         with suppress(OutOfTimeError):
             minimize(
@@ -308,10 +332,71 @@ class Search:
                 jac=True,
                 method="L-BFGS-B",
                 bounds=[(-_LARGEST_CHANGE, _LARGEST_CHANGE)] * objective.n_groups + [_C_RANGE],
-                callback=lambda x: path.append(objective.seen(x)),
+                callback=lambda x: path.append(self._with_scores(objective.machine_at(x))),
                 options={"maxiter": steps, "maxfun": 2 * steps},
             )
         return path
+
+    def _with_scores(self, machine: Machine) -> tuple[Machine, FloatArray]:
+        """Return a machine with its leave-one-out scores of all search rows."""
+        rows = self.rows
+        Y = machine.target.forward(self.Y[rows])
+        solution = ridge_leave_one_out(
+            machine.kernel.matrix(machine.space.coordinates[rows]),
+            Y,
+            machine.C,
+            self.weight[rows],
+            left_out=self.left_out[rows],
+            overwrite=True,
+        )
+        return machine, Y - solution.loo_residuals
+
+    # ------------------------------------------------------------------------ learned kernels
+
+    def _try_learned_kernels(self) -> None:
+        """Evaluate machines whose kernel is learned with a certificate, on the best space.
+
+        The kernel of a fold is learned on the rows of the other folds, so that the held-out
+        predictions are not those of rows it was learned from.
+        """
+        grid = [entry for entry in self.entries if entry.stage == GRID]
+        first = min(grid, key=lambda entry: entry.error).machines[0]
+        size, fold = first.space.coordinates.shape[1] * self.Y.shape[1], self._folds()
+        if not 0 < size <= self.settings.most_learned_columns or self._is_poor(fold):
+            return
+        for strength in self.settings.learned_strengths:
+            self.clock.check()
+            learn = partial(self._learned, first, strength)
+            found = in_threads(learn, [fold == k for k in range(fold.max() + 1)], self.n_jobs)
+            scores = np.empty_like(found[0][1])
+            for k, (_, own) in enumerate(found):
+                scores[fold == k] = own[fold == k]
+            machines = tuple(machine for machine, _ in found)
+            self.entries.append(self._entry(machines, scores, LEARNED))
+            self.tell(f"learned kernels: held-out error {self.entries[-1].error:.4g}", 0.92)
+
+    def _is_poor(self, fold: IntArray) -> bool:
+        """Return whether some fold leaves too few rows or classes to learn a kernel from."""
+        if len(fold) < _FEWEST_LEARNED_ROWS:
+            return True
+        Y = self.Y[self.rows]
+        if Y.shape[1] > 1 and 2 * Y.shape[1] >= len(Y) // 2:  # as good as no copies of a class
+            return True
+        return any((np.ptp(Y[fold != k], axis=0) == 0.0).all() for k in range(fold.max() + 1))
+
+    def _learned(
+        self, first: Machine, strength: float, left_out: NDArray[np.bool_]
+    ) -> tuple[Machine, FloatArray]:
+        """Learn a kernel without some rows; return its machine and leave-one-out scores."""
+        rows = self.rows[~left_out]
+        Y = first.target.forward(self.Y[self.rows])
+        kernel = CertifiedKernel(
+            learn_kernel(first.space.coordinates[rows], Y[~left_out], strength, self.weight[rows])
+        )
+        path = self._path(first.space, kernel, self.rows)
+        best = path.best(Y, _CS)
+        machine = replace(first, kernel=kernel, C=best.C)
+        return machine, Y - path.fit(Y, best.C).loo_residuals
 
     # ---------------------------------------------------------------------------- other losses
 
@@ -368,35 +453,29 @@ class Search:
 
 
 class DescentObjective:
-    """Logarithm of the leave-one-out error of counted rows, by the scales of groups and by C.
+    """Logarithm of the leave-one-out error of some rows, by the scales of groups and by C.
 
     The last parameter is the logarithm of C; the others are added to the logarithms of the scales
     of the columns of each group.
     """
 
-    def __init__(self, search: Search, machine: Machine, counted: NDArray[np.bool_]) -> None:
-        kernel = machine.kernel
+    def __init__(self, search: Search, machine: Machine, rows: IntArray) -> None:
+        kernel, space = machine.kernel, machine.space
         assert isinstance(kernel, ScaledKernel)
-        rows, space = search.rows, machine.space
         self._machine, self._clock, self._kernel = machine, search.clock, kernel
         self._A, self._group = space.coordinates[rows], space.group
         self._Y, self._weight = machine.target.forward(search.Y[rows]), search.weight[rows]
-        self._counted, self._left_out = self._weight * counted, search.left_out[rows]
-        self._last: tuple[bytes, FloatArray] | None = None
+        self._left_out = search.left_out[rows]
         self.n_groups = space.n_groups
 
     def scales_at(self, x: FloatArray) -> FloatArray:
         """Return the logarithms of the scales of the columns."""
         return self._kernel.scales + x[:-1][self._group]
 
-    def seen(self, x: FloatArray) -> tuple[Machine, FloatArray]:
-        """Return the machine and its leave-one-out scores at a vector of parameters."""
-        if self._last is None or self._last[0] != x.tobytes():
-            self(x)
-        assert self._last is not None
+    def machine_at(self, x: FloatArray) -> Machine:
+        """Return the machine of a vector of parameters."""
         kernel = replace(self._kernel, scales=self.scales_at(x))
-        machine = replace(self._machine, kernel=kernel, C=float(np.exp(x[-1])))
-        return machine, self._Y - self._last[1]
+        return replace(self._machine, kernel=kernel, C=float(np.exp(x[-1])))
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective and its gradient."""
@@ -405,11 +484,10 @@ class DescentObjective:
         K = family.gram(self._A, scales)
         try:
             found = leave_one_out_gradient(
-                K, self._Y, float(np.exp(-x[-1])), self._weight, self._counted, self._left_out
+                K, self._Y, float(np.exp(-x[-1])), self._weight, self._weight, self._left_out
             )
         except NotPositiveDefiniteError:
             return np.inf, np.zeros_like(x)
-        self._last = (x.tobytes(), found.residuals)
         by_column = family.gradient(found.kernel_gradient * K, self._A, scales)
         gradient = np.empty_like(x)
         gradient[:-1] = np.bincount(self._group, by_column, minlength=self.n_groups)

@@ -22,11 +22,17 @@ class SearchSettings:
     refined : int
         Number of those whose scales are then refined by descent.
     folds : int
-        Folds that decide when the descent stops. Each has a descent of its own.
+        Folds that decide when the descent stops. Each has a descent of its own on the other rows,
+        so that more folds leave more rows to each.
     descent_steps : int
         Largest number of steps of a descent. Most of the gain comes from the first few.
     average_steps : int
         Number of steps of the greedy average. The weights are multiples of its inverse.
+    learned_strengths : tuple of float
+        Values of C with which a kernel is learned.
+    most_learned_columns : int
+        Largest number of columns times outputs for which a kernel is learned. The side of its
+        matrix grows with the columns, and its cost with the outputs.
     svm_strengths : tuple of float
         Values of C with which support vector machines are tried.
     most_svm_classes : int
@@ -49,9 +55,11 @@ class SearchSettings:
     search_rows: int = 1200
     compared: int = 8
     refined: int = 4
-    folds: int = 3
+    folds: int = 4
     descent_steps: int = 10
     average_steps: int = 20
+    learned_strengths: tuple[float, ...] = (10.0,)
+    most_learned_columns: int = 40
     svm_strengths: tuple[float, ...] = (1.0, 30.0)
     most_svm_classes: int = 0
     svm_kurtosis: float = 8.0
@@ -61,7 +69,9 @@ class SearchSettings:
 
 
 EFFORTS = {
-    "low": SearchSettings(300, 700, 3, 1, 2, 8, svm_strengths=(), largest_leaf=2000),
+    "low": SearchSettings(
+        300, 700, 3, 1, 3, 8, learned_strengths=(), svm_strengths=(), largest_leaf=2000
+    ),
     "medium": SearchSettings(),
     "high": SearchSettings(
         800,
@@ -70,6 +80,7 @@ EFFORTS = {
         8,
         4,
         16,
+        learned_strengths=(1.0, 10.0, 100.0),
         svm_strengths=(0.3, 3.0, 30.0, 300.0),
         most_svm_classes=10,
         svm_kurtosis=0.0,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import tessella
-from tessella.cli._fit import Task, fit_file
+from tessella.cli._fit import Model, Task, fit_file
 from tessella.cli._info import show_info
 from tessella.cli._plugins import CommandGroup
 from tessella.cli._predict import predict_file
@@ -16,7 +16,7 @@ from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Learn a kernel together with a support vector machine, and certify the result.",
+    help="Fit kernel machines to tables, predict with them, and show what they have learned.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -25,10 +25,20 @@ app = typer.Typer(
 _DEFAULTS = (LearnedKernelSVC().get_params(), LearnedKernelSVR().get_params())
 
 
-def _option(flag: str, param: str, text: str) -> Any:
+_AUTOMATIC = "Options of --model automatic"
+_LEARNED_KERNEL = "Options of --model learned-kernel"
+
+
+def _option(flag: str, param: str, text: str, panel: str | None = None) -> Any:
     """Create an option that shows the default value of the estimators in its help."""
     values = dict.fromkeys(str(d[param]) for d in _DEFAULTS if d.get(param) is not None)
-    return typer.Option(flag, help=text, show_default=" or ".join(values) or False)
+    default = " or ".join(values) or False
+    return typer.Option(flag, help=text, show_default=default, rich_help_panel=panel)
+
+
+def _own_option(flag: str, param: str, text: str) -> Any:
+    """Create an option of machines with a learned kernel."""
+    return _option(flag, param, text, _LEARNED_KERNEL)
 
 
 def _show_version(wanted: bool) -> None:
@@ -65,44 +75,18 @@ def fit(
         list[str] | None,
         typer.Option("--drop", help="Column to leave out, such as an identifier. Can be repeated."),
     ] = None,
-    C: Annotated[float | None, _option("--C", "C", "Weight of the loss.")] = None,
-    epsilon: Annotated[
-        float | None,
-        _option(
-            "--epsilon",
-            "epsilon",
-            "Largest error without loss, in standard deviations of the target.",
+    model: Annotated[
+        Model,
+        typer.Option(
+            "--model",
+            help="automatic takes text, dates and gaps, and chooses everything itself. "
+            "learned-kernel is one support vector machine with a learned kernel, for numbers.",
         ),
-    ] = None,
-    degree: Annotated[
-        int | None, _option("--degree", "degree", "Largest degree of the monomials.")
-    ] = None,
-    delta: Annotated[
-        float | None,
-        _option("--delta", "delta", "Margin of the integration box around the scaled data."),
-    ] = None,
-    tol: Annotated[
-        float | None, _option("--tol", "tol", "Certified relative gap at which the fit stops.")
-    ] = None,
-    max_iter: Annotated[
-        int | None, _option("--max-iter", "max_iter", "Largest number of iterations.")
-    ] = None,
+    ] = Model.automatic,
     time_limit: Annotated[
         float | None,
         _option(
             "--time-limit", "time_limit", "Time limit in seconds. By default there is no limit."
-        ),
-    ] = None,
-    precision: Annotated[
-        str | None,
-        _option("--precision", "precision", "Precision of stored kernels: float64 or float32."),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        _option(
-            "--checkpoint",
-            "checkpoint",
-            "File that stores the state of the fit; repeat the command to continue.",
         ),
     ] = None,
     jobs: Annotated[
@@ -111,9 +95,66 @@ def fit(
     force: Annotated[
         bool, typer.Option("--force", help="Replace an existing output file.")
     ] = False,
+    effort: Annotated[
+        str | None,
+        typer.Option(
+            "--effort",
+            help="How much is tried: low, medium or high.",
+            show_default="medium",
+            rich_help_panel=_AUTOMATIC,
+        ),
+    ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--categorical",
+            help="Column of numbers to treat as categories, such as codes. Can be repeated.",
+            rich_help_panel=_AUTOMATIC,
+        ),
+    ] = None,
+    C: Annotated[float | None, _own_option("--C", "C", "Weight of the loss.")] = None,
+    epsilon: Annotated[
+        float | None,
+        _own_option(
+            "--epsilon",
+            "epsilon",
+            "Largest error without loss, in standard deviations of the target.",
+        ),
+    ] = None,
+    degree: Annotated[
+        int | None, _own_option("--degree", "degree", "Largest degree of the monomials.")
+    ] = None,
+    delta: Annotated[
+        float | None,
+        _own_option("--delta", "delta", "Margin of the integration box around the scaled data."),
+    ] = None,
+    solver: Annotated[
+        str | None, _own_option("--solver", "solver", "Algorithm that learns the kernel.")
+    ] = None,
+    tol: Annotated[
+        float | None, _own_option("--tol", "tol", "Certified relative gap at which the fit stops.")
+    ] = None,
+    max_iter: Annotated[
+        int | None, _own_option("--max-iter", "max_iter", "Largest number of iterations.")
+    ] = None,
+    precision: Annotated[
+        str | None,
+        _own_option("--precision", "precision", "Precision of stored kernels: float64 or float32."),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        _own_option(
+            "--checkpoint",
+            "checkpoint",
+            "File that stores the state of the fit; repeat the command to continue.",
+        ),
+    ] = None,
 ) -> None:
     """Fit a model to a table and save it. Ctrl-C keeps the best model found so far."""
     given = {
+        "effort": effort,
+        "categorical_features": categorical or None,
+        "solver": solver,
         "C": C,
         "epsilon": epsilon,
         "degree": degree,
@@ -126,7 +167,7 @@ def fit(
         "n_jobs": jobs,
     }
     params = {name: value for name, value in given.items() if value is not None}
-    fit_file(train, target, output, task, params, drop=drop or (), force=force)
+    fit_file(train, target, output, task, model, params, drop=drop or (), force=force)
 
 
 @app.command()
@@ -139,12 +180,25 @@ def predict(
         Path | None,
         typer.Option("--output", "-o", help="CSV file to write.", show_default="standard output"),
     ] = None,
+    proba: Annotated[
+        bool,
+        typer.Option("--proba", help="Also write the probability of each class."),
+    ] = False,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            "--interval",
+            help="Also write the ends of intervals that contain the target with this probability, "
+            "such as 0.9.",
+            show_default=False,
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an existing output file.")
     ] = False,
 ) -> None:
     """Predict for the rows of a table. The columns are matched by name."""
-    predict_file(model, new, output, force=force)
+    predict_file(model, new, output, proba=proba, interval=interval, force=force)
 
 
 @app.command()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.cli._errors import CommandError, collected_warnings, complain, require_writable
-from tessella.cli._render import as_gap, show_pairs, watched_console
+from tessella.cli._render import as_duration, as_gap, show_pairs, watched_console
 from tessella.cli._tables import Table, listed, read_table
 from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
+from tessella.inspection._summary import is_far_from_optimal
 from tessella.persistence import save
-from tessella.progress import ProgressDisplay
+from tessella.progress import ProgressDisplay, SearchDisplay
 from tessella.solvers import SolverStatus
 
 _REMEDY = {
@@ -25,10 +28,7 @@ _REMEDY = {
     SolverStatus.OUT_OF_MEMORY: "the best model found so far is kept; use --precision float32",
     SolverStatus.STALLED: "use --precision float64, a smaller --C or a larger --tol",
 }
-_NOT_NUMBERS = (
-    "this command needs numeric features without missing values: leave out columns with --drop, or "
-    "use tessella.make_tabular_pipeline in Python, which accepts text, dates and missing values"
-)
+_FEW_VALUES = 10  # distinct whole numbers of a target that may be meant as classes
 
 
 class Task(StrEnum):
@@ -39,11 +39,65 @@ class Task(StrEnum):
     regression = "regression"
 
 
+class Model(StrEnum):
+    """Kind of model that is fitted."""
+
+    automatic = "automatic"
+    learned_kernel = "learned-kernel"
+
+
+# Options of one of the models, by the names of the parameters. All others belong to both.
+_FLAGS = {
+    Model.automatic: {"effort": "--effort", "categorical_features": "--categorical"},
+    Model.learned_kernel: {
+        "C": "--C",
+        "epsilon": "--epsilon",
+        "degree": "--degree",
+        "delta": "--delta",
+        "solver": "--solver",
+        "tol": "--tol",
+        "max_iter": "--max-iter",
+        "precision": "--precision",
+        "checkpoint": "--checkpoint",
+    },
+}
+_NOT_NUMBERS = (
+    f"--model {Model.learned_kernel} needs numeric features without missing values: leave out "
+    f"columns with --drop, or use --model {Model.automatic}, which takes text, dates and gaps"
+)
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """What a model is fitted to.
+
+    Attributes
+    ----------
+    table : Table
+        Table with the target and the features.
+    features : list of str
+        Names of the columns that are features.
+    task : Task
+        Classification or regression.
+    reason : str
+        Reason of the task.
+    y : ndarray
+        Target.
+    """
+
+    table: Table
+    features: list[str]
+    task: Task
+    reason: str
+    y: NDArray[Any]
+
+
 def fit_file(
     train: Path,
     target: str,
     output: Path,
     task: Task,
+    model: Model,
     params: dict[str, Any],
     *,
     drop: Sequence[str] = (),
@@ -61,6 +115,8 @@ def fit_file(
         Path of the model file to write.
     task : Task
         Classification or regression, or "auto" to choose the task by the values of the target.
+    model : Model
+        Kind of model.
     params : dict
         Parameters of the estimator that differ from its default values.
     drop : sequence of str
@@ -68,49 +124,73 @@ def fit_file(
     force : bool
         Whether an existing output may be replaced.
     """
+    _require_own_options(model, params)
     require_writable(output, force=force, inputs=(train,))
-    table = read_table(train)
-    for name in (target, *drop):
-        table.require(name)
-    features = [name for name in table.columns if name != target and name not in drop]
-    if not features:
-        raise CommandError(f"{train}: there is no column except the target {target!r}")
-    task, y = _target(table, target, task)
-    X = _matrix(table, features)
-    model = _estimator(task, params)
-    texts = _fit(model, X, y)
-    summary = _summary(model, X, y, task)
+    data = _read(train, target, task, drop, params.get("categorical_features", ()))
+    fit = _fit_automatic if model is Model.automatic else _fit_learned_kernel
+    estimator, summary, texts = fit(data, params)
     # With these names, the columns are checked in Python as if the model was fitted on a frame.
-    model.feature_names_in_ = np.array(features, dtype=object)
-    save(model, output, metadata={"features": features, "target": target, "task": task.value})
-    show_pairs("Fitted model", {**summary, "saved as": str(output)})
+    estimator.feature_names_in_ = np.array(data.features, dtype=object)
+    metadata = {"features": data.features, "target": target, "task": data.task.value}
+    save(estimator, output, metadata=metadata)
+    chosen = {"task": f"{data.task.value} ({data.reason})"}
+    show_pairs("Fitted model", {**chosen, **summary, "saved as": str(output)})
     for text in texts:
         complain("warning", text)
 
 
-def _matrix(table: Table, features: list[str]) -> NDArray[Any]:
-    try:
-        return table.matrix(features)
-    except CommandError as error:
-        raise CommandError(f"{error}; {_NOT_NUMBERS}") from error
+def _require_own_options(model: Model, params: dict[str, Any]) -> None:
+    for owner, flags in _FLAGS.items():
+        foreign = [flag for name, flag in flags.items() if name in params and owner is not model]
+        if foreign:
+            verb = "is an option" if len(foreign) == 1 else "are options"
+            raise CommandError(
+                f"{', '.join(foreign)} {verb} of --model {owner}, but this is --model {model}"
+            )
 
 
-def _target(table: Table, name: str, task: Task) -> tuple[Task, NDArray[Any]]:
+def _read(
+    train: Path, target: str, task: Task, drop: Sequence[str], categorical: Sequence[str]
+) -> TrainingTable:
+    table = read_table(train, text=[name for name in categorical if name != target])
+    for name in (target, *drop, *categorical):
+        table.require(name)
+    features = [name for name in table.columns if name != target and name not in drop]
+    if not features:
+        raise CommandError(f"{train}: there is no column except the target {target!r}")
+    useless = [name for name in categorical if name not in features]
+    if useless:
+        raise CommandError(f"--categorical {useless[0]}: this column is not a feature")
+    reason = "as given by --task"
     if task is Task.auto:
-        task = _guess(table, name)
-    if task is Task.classification:
-        return task, _classes(table, name)
+        task, reason = _guess(table, target)
+    y = _classes(table, target) if task is Task.classification else _numbers(table, target)
+    return TrainingTable(table, features, task, reason, y)
+
+
+# ------------------------------------------------------------------------------------- target
+
+
+def _guess(table: Table, name: str) -> tuple[Task, str]:
+    """Return the task that the values of the target suggest, and the reason."""
+    if table.is_categorical(name):
+        return Task.classification, "the target is text"
+    values = np.unique(table.numbers(name))
+    if len(values) == 2:
+        return Task.classification, "the target has two values"
+    reason = f"the target has {len(values)} distinct numbers"
+    if len(values) <= _FEW_VALUES and (values == np.round(values)).all():
+        reason += "; if they are classes, use --task classification"
+    return Task.regression, reason
+
+
+def _numbers(table: Table, name: str) -> NDArray[Any]:
     y = table.numbers(name)
     if (y == y[0]).all():
         raise CommandError(
             f"{table.path}: the target {name!r} is constant: every value is {y[0]:g}"
         )
-    return task, y
-
-
-def _guess(table: Table, name: str) -> Task:
-    two_values = table.is_categorical(name) or len(np.unique(table.numbers(name))) == 2
-    return Task.classification if two_values else Task.regression
+    return y
 
 
 def _classes(table: Table, name: str) -> NDArray[Any]:
@@ -129,6 +209,93 @@ def _classes(table: Table, name: str) -> NDArray[Any]:
     return labels
 
 
+# --------------------------------------------------------------------------- automatic models
+
+Fitted = tuple[Any, dict[str, str], list[str]]
+
+
+def _fit_automatic(data: TrainingTable, params: dict[str, Any]) -> Fitted:
+    """Fit an automatic model, and return it with its summary and warnings."""
+    from tessella.automatic import TessellaClassifier, TessellaRegressor  # slow to import
+
+    kinds = {Task.classification: TessellaClassifier, Task.regression: TessellaRegressor}
+    model = kinds[data.task](**params)
+    X = data.table.frame(data.features)
+    with collected_warnings() as texts, _in_words_of_options():
+        model._fit(X, data.y, None, search_display())
+    if not model.search_complete_:
+        texts.append(
+            "the search ended before everything was tried; the best machines found so far are "
+            "used, and a larger --time-limit or --effort low lets it finish"
+        )
+    score = "accuracy" if data.task is Task.classification else "R²"
+    summary = {
+        "rows": str(len(data.y)),
+        "columns": _counted_kinds(model._reader.kinds),
+        f"leave-one-out {score}": f"{model.loo_score_:.4f}",
+        "machines": str(len(model.members_)),
+        "certified gap": as_gap(model.gap_),
+        "time": as_duration(model.fit_time_),
+    }
+    return model, summary, texts
+
+
+@contextmanager
+def _in_words_of_options() -> Iterator[None]:
+    """Name options of the command instead of parameters in the messages of a fit."""
+    try:
+        yield
+    except ValueError as error:
+        raise CommandError(str(error).replace("categorical_features", "--categorical")) from error
+
+
+@contextmanager
+def search_display() -> Iterator[Any]:
+    """Show the progress of a search on a terminal; yields the function that tells it."""
+    console = watched_console()
+    with SearchDisplay(console=console, disable=not console.is_terminal) as display:
+        yield display.tell
+
+
+def _counted_kinds(kinds: Sequence[str]) -> str:
+    words = {"number": "numbers", "date": "dates", "category": "categories"}
+    counted = {kind: kinds.count(kind) for kind in words}
+    texts = [
+        f"{count} {kind if count == 1 else words[kind]}" for kind, count in counted.items() if count
+    ]
+    return f"{len(kinds)} ({', '.join(texts)})"
+
+
+# ------------------------------------------------------------------- models of a learned kernel
+
+
+def _fit_learned_kernel(data: TrainingTable, params: dict[str, Any]) -> Fitted:
+    """Fit a machine with a learned kernel, and return it with its summary and warnings."""
+    X = _matrix(data.table, data.features)
+    model = _estimator(data.task, params)
+    console = watched_console()
+    display = ProgressDisplay(model.tol, console=console, disable=not console.is_terminal)
+    with collected_warnings() as texts, display:
+        model._fit(X, data.y, None, display)
+    score = "training accuracy" if data.task is Task.classification else "training R²"
+    summary = {
+        "rows": str(len(X)),
+        "features": str(X.shape[1]),
+        "support vectors": str(len(model.support_)),
+        score: f"{model.score(X, data.y):.4f}",
+        "certified gap": as_gap(model.gap_),
+        "status": f"{model.status_}, {model.n_iter_} iterations",
+    }
+    return model, summary, _shortfall(model, texts)
+
+
+def _matrix(table: Table, features: list[str]) -> NDArray[Any]:
+    try:
+        return table.matrix(features)
+    except CommandError as error:
+        raise CommandError(f"{error}; {_NOT_NUMBERS}") from error
+
+
 def _estimator(task: Task, params: dict[str, Any]) -> Any:
     if task is Task.regression:
         return LearnedKernelSVR(**params)
@@ -137,12 +304,8 @@ def _estimator(task: Task, params: dict[str, Any]) -> Any:
     return LearnedKernelSVC(**params)
 
 
-def _fit(model: Any, X: NDArray[Any], y: NDArray[Any]) -> list[str]:
-    """Fit a model with a progress display, and return warnings that refer to the options."""
-    console = watched_console()
-    display = ProgressDisplay(model.tol, console=console, disable=not console.is_terminal)
-    with collected_warnings() as texts, display:
-        model._fit(X, y, None, display)
+def _shortfall(model: Any, texts: list[str]) -> list[str]:
+    """Return warnings of a fit that refer to the options of the command."""
     status = SolverStatus(model.status_)
     if status is SolverStatus.OPTIMAL:
         return texts
@@ -150,21 +313,9 @@ def _fit(model: Any, X: NDArray[Any], y: NDArray[Any]) -> list[str]:
     remedy = (
         f"the same command continues from {model.checkpoint}" if unfinished else _REMEDY[status]
     )
-    shortfall = (
-        f"not converged ({status.value}): the certified gap {model.gap_:.1e} is above "
+    far = "do not use this model: " if is_far_from_optimal(model.gap_, model.tol) else ""
+    text = (
+        f"{far}not converged ({status.value}): the certified gap {model.gap_:.1e} is above "
         f"tol={model.tol:g}; {remedy}"
     )
-    return [shortfall, *(text for text in texts if "certified relative gap" not in text)]
-
-
-def _summary(model: Any, X: NDArray[Any], y: NDArray[Any], task: Task) -> dict[str, str]:
-    score_name = "training accuracy" if task is Task.classification else "training R²"
-    return {
-        "task": task.value,
-        "rows": str(len(X)),
-        "features": str(X.shape[1]),
-        "support vectors": str(len(model.support_)),
-        score_name: f"{model.score(X, y):.4f}",
-        "certified gap": as_gap(model.gap_),
-        "status": f"{model.status_}, {model.n_iter_} iterations",
-    }
+    return [text, *(other for other in texts if "certified relative gap" not in other)]

@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 import typer
 
+from tessella.cli._info_automatic import describe_automatic, show_automatic
 from tessella.cli._predict import feature_columns
-from tessella.cli._render import as_gap, as_text, show_pairs
-from tessella.inspection._summary import Facts, facts_of, kernel_weights, part_shares
+from tessella.cli._render import as_gap, as_text, show_pairs, show_sentence
+from tessella.inspection._html import linear_note, verdict
+from tessella.inspection._summary import (
+    Facts,
+    facts_of,
+    kernel_weights,
+    part_shares,
+    quick_linear_share,
+)
 from tessella.kernels import FittedDictionary, Gaussian, KernelSet, Polynomial
 from tessella.persistence import kernel_list, load, read_info
 
@@ -25,6 +33,7 @@ _OPTIONAL = (
     "rank_of_P",
     "shares_of_parts",
     "kernel_weights",
+    "linear_share",
 )
 
 
@@ -38,49 +47,62 @@ def show_info(path: Path, *, as_json: bool) -> None:
     as_json : bool
         Whether JSON is printed instead of a table.
     """
-    description = describe(path)
+    info, model = read_info(path), load(path)
+    automatic = "leaderboard" in info
+    description = jsonable(describe_automatic(info, model) if automatic else describe(info, model))
     if as_json:
         typer.echo(json.dumps(description, indent=2, allow_nan=False))
+    elif automatic:
+        show_automatic(str(path), description)
     else:
         show_pairs(str(path), _for_people(description))
+        _show_verdict(model, description)
 
 
-def describe(path: Path) -> dict[str, Any]:
-    """Return the contents of a model file as values that JSON can represent."""
-    info, model = read_info(path), load(path)
+def _show_verdict(model: Any, description: dict[str, Any]) -> None:
+    """Print what a user of the model has to know: that it is not to be used, or is linear."""
     facts = facts_of(model)
-    description: dict[str, Any] = _jsonable(
-        {
-            "estimator": info["estimator"],
-            "task": "regression" if info["classes"] is None else "classification",
-            "classes": info["classes"],
-            "target": info["metadata"].get("target"),
-            "parameters": info["params"],
-            "rows": facts.rows,
-            "features": facts.features,
-            "feature_names": feature_columns(info),
-            **_kernel(model, facts),
-            "support_vectors": facts.support_vectors,
-            "objective": facts.objective,
-            "lower_bound": facts.lower_bound,
-            "gap": facts.gap,
-            "status": facts.status,
-            "solver": facts.solver,
-            "iterations": facts.iterations,
-            "svm_solves": facts.svm_solves,
-            "newton_steps": facts.newton_steps,
-            "seconds": facts.seconds,
-            "tessella_version": info["tessella_version"],
-            "format_version": info["format_version"],
-            "metadata": info["metadata"],
-        }
-    )
-    return description
+    if not facts.within_tol:
+        show_sentence(verdict(facts), style=None if facts.is_usable else "bold red")
+    note = linear_note(description["linear_share"])
+    if note:
+        show_sentence(note)
+
+
+def describe(info: dict[str, Any], model: Any) -> dict[str, Any]:
+    """Return the description of a model with a learned kernel or weighted kernels."""
+    facts = facts_of(model)
+    return {
+        "estimator": info["estimator"],
+        "task": "regression" if info["classes"] is None else "classification",
+        "classes": info["classes"],
+        "target": info["metadata"].get("target"),
+        "parameters": info["params"],
+        "rows": facts.rows,
+        "features": facts.features,
+        "feature_names": feature_columns(info),
+        **_kernel(model, facts),
+        "support_vectors": facts.support_vectors,
+        "objective": facts.objective,
+        "lower_bound": facts.lower_bound,
+        "gap": facts.gap,
+        "usable": facts.is_usable,
+        "linear_share": quick_linear_share(model),
+        "status": facts.status,
+        "solver": facts.solver,
+        "iterations": facts.iterations,
+        "svm_solves": facts.svm_solves,
+        "newton_steps": facts.newton_steps,
+        "seconds": facts.seconds,
+        "tessella_version": info["tessella_version"],
+        "format_version": info["format_version"],
+        "metadata": info["metadata"],
+    }
 
 
 def _kernel(model: Any, facts: Facts) -> dict[str, Any]:
     """Return the kernel set, and of its parts the matrices, shares and weights."""
-    kernels = _jsonable(kernel_list(model.kernel_)[0].kernels)
+    kernels = jsonable(kernel_list(model.kernel_)[0].kernels)
     shares, weights = part_shares(model), kernel_weights(model)
     return {
         "kernel_family": kernels.pop("family"),
@@ -97,27 +119,27 @@ def _one_or_all(values: list[int]) -> Any:
     return values if len(values) > 1 else next(iter(values), None)
 
 
-def _jsonable(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
     """Convert a value to plain JSON: text keys, kernel sets by family, None for infinities."""
     if isinstance(value, dict):
-        return {str(key): _jsonable(item) for key, item in value.items()}
+        return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_jsonable(item) for item in value]
+        return [jsonable(item) for item in value]
     if isinstance(value, FittedDictionary):  # its kernels are listed with their weights
         return {"family": "dictionary", "n_kernels": len(value)}
     if isinstance(value, KernelSet):
-        return {"family": value.family, **_jsonable(value.get_params(deep=False))}
+        return {"family": value.family, **jsonable(value.get_params(deep=False))}
     if isinstance(value, Gaussian | Polynomial):
-        return {"kernel": type(value).__name__, **_jsonable(vars(value))}
+        return {"kernel": type(value).__name__, **jsonable(vars(value))}
     if isinstance(value, np.ndarray):
-        return _jsonable(value.tolist())
+        return jsonable(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
 def _for_people(description: dict[str, Any]) -> dict[str, str]:
-    hidden = {"metadata", "format_version"}
+    hidden = {"metadata", "format_version", "usable"}
     hidden |= {key for key in _OPTIONAL if description[key] is None}
     pairs = {key: value for key, value in description.items() if key not in hidden}
     texts = {key.replace("_", " "): _as_cell(value) for key, value in pairs.items()}

@@ -36,9 +36,9 @@ def show_rows(title: str, header: list[str], rows: list[list[str]]) -> None:
     Console().print(table)
 
 
-def show_sentence(text: str) -> None:
-    """Print text that is wrapped at the width of the terminal."""
-    Console().print(text, markup=False, highlight=False)
+def show_sentence(text: str, style: str | None = None) -> None:
+    """Print text that is wrapped at the width of the terminal, in a style such as "bold red"."""
+    Console().print(text, markup=False, highlight=False, style=style)
 
 
 def show_line(text: str) -> None:

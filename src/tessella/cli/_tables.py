@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from tessella.cli._csv_records import CsvRecords
 from tessella.cli._errors import CommandError, complain
+from tessella.cli._frames import Frame
+from tessella.tabular._columns import DATE, NUMBER
 
 FloatArray = NDArray[np.float64]
 
@@ -23,6 +26,8 @@ _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _SEMICOLON = ";"  # separator of spreadsheets in which numbers have a decimal comma
 _PARQUET = ".parquet"
 _NAMES_SHOWN = 5
+# Text that a column of booleans has in a text file.
+_BOOLEANS = {"true": 1.0, "false": 0.0, "True": 1.0, "False": 0.0, "TRUE": 1.0, "FALSE": 0.0}
 
 
 @dataclass(frozen=True)
@@ -37,11 +42,15 @@ class Table:
         Columns of the file, in order.
     records : CsvRecords or None
         Positions of the rows in a text file, or None for a binary file.
+    dates : dict of str to ChunkedArray
+        Dates and times of a text file. The same columns are text in `columns`, so that they are
+        refused as numbers in the words of the file and can be labels.
     """
 
     path: Path
     columns: dict[str, Any]
     records: CsvRecords | None
+    dates: dict[str, Any] = field(default_factory=dict)
 
     def require(self, name: str) -> None:
         """Raise an error that suggests similar names if a column does not exist."""
@@ -85,6 +94,86 @@ class Table:
         whole = (values == np.round(values)).all()
         return values if whole else np.array([repr(value) for value in values.tolist()])
 
+    def frame(self, names: Sequence[str], kinds: Sequence[str] | None = None) -> Frame:
+        """Return some columns as a frame, with text, dates and gaps.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the columns.
+        kinds : sequence of str, optional
+            Kind of each column in the training data of a model: "number", "date" or "category". By
+            default, the values determine the kinds.
+
+        Returns
+        -------
+        Frame
+            Frame for an automatic model.
+        """
+        wanted = zip(names, [None] * len(names) if kinds is None else kinds, strict=True)
+        return Frame({name: self._feature(name, kind) for name, kind in wanted})
+
+    def _feature(self, name: str, kind: str | None) -> NDArray[Any]:
+        """Return the values of a column, which has to be of some kind if it is not None."""
+        values = self._values(name)
+        letter = values.dtype.kind
+        empty = letter == "O" and all(value is None for value in values)
+        if kind == NUMBER and not (empty or letter in "bf"):
+            return self._as_numbers(name, values)
+        if kind == DATE and not (empty or letter in "mM"):
+            return self._as_dates(name, values)
+        return values
+
+    def _values(self, name: str) -> NDArray[Any]:
+        """Return the values of a column as they are, with None, NaN or NaT where they are missing.
+
+        Columns of booleans with gaps and columns of text become arrays of objects.
+        """
+        column = self.dates[name] if name in self.dates else self._decoded(name)
+        kind = column.type
+        if pa.types.is_null(kind) or pa.types.is_boolean(kind):
+            values = np.array(column.to_pylist(), dtype=object)
+            return values.astype(bool) if column.null_count == 0 else values
+        if _is_text(kind):
+            texts = column.to_pylist()
+            return np.array([t if t and t.strip() else None for t in texts], dtype=object)
+        if _is_number(kind):
+            values = column.cast(pa.float64(), safe=False).to_numpy()
+            self._refuse(name, np.isinf(values), "infinite value")
+            return np.asarray(values)
+        if pa.types.is_time(kind):
+            whole = pa.int64() if pa.types.is_time64(kind) else pa.int32()
+            counts = column.cast(whole).cast(pa.int64())
+            return np.asarray(counts.cast(pa.duration(kind.unit)).to_numpy())
+        if pa.types.is_temporal(kind):
+            return np.asarray(column.to_numpy())
+        if _is_binary(kind):
+            self._fail(name, 0, "contains bytes that are not UTF-8 text")
+        return self._fail(name, 0, f"is of type {kind}; leave it out with --drop, or convert it")
+
+    def _as_numbers(self, name: str, values: NDArray[Any]) -> FloatArray:
+        numbers = np.full(len(values), np.nan)
+        for index, value in enumerate(values):
+            if value is None:
+                continue
+            try:
+                numbers[index] = float(_BOOLEANS.get(value, value))
+            except (TypeError, ValueError):
+                self._fail(name, index, f"{str(value)!r} is not a number")
+        self._refuse(name, np.isinf(numbers), "infinite value")
+        return numbers
+
+    def _as_dates(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        dates = np.full(len(values), None)
+        for index, value in enumerate(values):
+            if value is None:
+                continue
+            try:
+                dates[index] = datetime.fromisoformat(value)
+            except (TypeError, ValueError):
+                self._fail(name, index, f"{str(value)!r} is not a date")
+        return dates
+
     def is_categorical(self, name: str) -> bool:
         """Return whether a column contains text or booleans."""
         kind = self._decoded(name).type
@@ -100,7 +189,7 @@ class Table:
         """Return a column after checking that it has no missing values."""
         column = self._decoded(name)
         missing = column.is_null().to_numpy()
-        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        if _is_binary(column.type):
             self._fail(name, 0, "contains bytes that are not UTF-8 text")
         if _is_text(column.type):
             missing = np.array([v is None or not v.strip() for v in column.to_pylist()], dtype=bool)
@@ -135,13 +224,15 @@ def listed(names: Sequence[str] | dict[str, Any]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path, text: Collection[str] = ()) -> Table:
     """Read a CSV, TSV or Parquet file, chosen by suffix.
 
     Parameters
     ----------
     path : Path
         Path with the suffix ``.csv``, ``.csv.gz``, ``.tsv``, ``.tsv.gz`` or ``.parquet``.
+    text : collection of str
+        Columns of a text file that are read as text, even if they contain numbers.
 
     Returns
     -------
@@ -160,7 +251,7 @@ def read_table(path: Path) -> Table:
     records = CsvRecords(path, _DELIMITERS[suffix])
     if records.delimiter == "," and records.separated_by(_SEMICOLON):
         records = CsvRecords(path, _SEMICOLON)
-    return _checked(path, _read_csv(records), records)
+    return _checked(path, *_read_csv(records, text))
 
 
 def _suffix(path: Path) -> str:
@@ -171,7 +262,9 @@ def _suffix(path: Path) -> str:
     raise CommandError(f"{path}: unknown type of file; use one of {', '.join(known)}")
 
 
-def _checked(path: Path, table: Any, records: CsvRecords | None) -> Table:
+def _checked(
+    path: Path, table: Any, records: CsvRecords | None, dates: dict[str, Any] | None = None
+) -> Table:
     names: list[str] = table.column_names
     repeated = {name: None for name in names if names.count(name) > 1}
     if repeated:
@@ -182,7 +275,7 @@ def _checked(path: Path, table: Any, records: CsvRecords | None) -> Table:
         )
     if not table.num_rows:
         raise CommandError(f"{path}: there is a header but no rows")
-    return Table(path, dict(zip(names, table.columns, strict=True)), records)
+    return Table(path, dict(zip(names, table.columns, strict=True)), records, dates or {})
 
 
 def _read_parquet(path: Path) -> Any:
@@ -203,16 +296,20 @@ def _pandas_index(table: Any) -> list[str]:
     return [name for name in metadata.get("index_columns", []) if isinstance(name, str)]
 
 
-def _read_csv(records: CsvRecords) -> Any:
-    path = records.path
+def _read_csv(records: CsvRecords, text: Collection[str]) -> tuple[Any, CsvRecords, dict[str, Any]]:
+    """Return the table of a text file, its records, and its columns of dates and times."""
+    path, as_text = records.path, dict.fromkeys(text, pa.string())
     try:
-        table = _parse_csv(records, {})
+        table = _parse_csv(records, as_text)
         names = table.column_names  # the names are decoded here, which may fail
-        # Dates are read as text, so that they are refused as features and can be labels.
         kinds = zip(names, table.schema.types, strict=True)
-        dates = {name: pa.string() for name, kind in kinds if pa.types.is_temporal(kind)}
-        table = _parse_csv(records, dates) if dates else table
-        return _with_decimal_commas(records, table) if records.delimiter == _SEMICOLON else table
+        temporal = [name for name, kind in kinds if pa.types.is_temporal(kind)]
+        dates = {name: table.column(name) for name in temporal if names.count(name) == 1}
+        if temporal:
+            table = _parse_csv(records, as_text | dict.fromkeys(temporal, pa.string()))
+        if records.delimiter == _SEMICOLON:
+            table = _with_decimal_commas(records, table, text)
+        return table, records, dates
     except UnicodeDecodeError as error:
         raise CommandError(f"{path}: the column names are not UTF-8 text") from error
     except pa.ArrowInvalid as error:
@@ -231,12 +328,13 @@ def _parse_csv(records: CsvRecords, types: dict[str, Any], decimal_point: str = 
     )
 
 
-def _with_decimal_commas(records: CsvRecords, table: Any) -> Any:
+def _with_decimal_commas(records: CsvRecords, table: Any, text: Collection[str]) -> Any:
     """Convert text columns that contain numbers with decimal commas to numbers."""
     other = _parse_csv(records, {}, ",")
     for index, name in enumerate(table.column_names):
         column = other.column(index)
-        if _is_text(table.column(index).type) and _is_number(column.type):
+        wanted = _is_text(table.column(index).type) and name not in text
+        if wanted and _is_number(column.type):
             table = table.set_column(index, name, column)
     return table
 
@@ -254,6 +352,10 @@ def _is_text(kind: Any) -> bool:
     types = pa.types
     views = getattr(types, "is_string_view", None)  # exists in newer versions of pyarrow
     return bool(types.is_string(kind) or types.is_large_string(kind) or (views and views(kind)))
+
+
+def _is_binary(kind: Any) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _is_number(kind: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tessella.estimators._checkpoint import FINISHED
 from tessella.estimators._state import FittedState
+from tessella.inspection._summary import LARGEST_USABLE_GAP, is_far_from_optimal
 from tessella.solvers import SolverStatus
 
 _RESUME = "Fit again with warm_start=True to go on from this model."
@@ -22,10 +23,18 @@ _REMEDIES = {
 def convergence_message(state: FittedState, estimator: Any) -> str:
     """Text of the warning: how far the solver came, and what to do to get further."""
     tol = estimator.tol
+    remedy = _remedy(SolverStatus(state.status_), estimator)
+    if is_far_from_optimal(state.gap_, tol):
+        return (
+            f"Do not use this model: the {state.solver_} solver stopped ({state.status_}) after "
+            f"{state.n_iter_} iterations with a certified relative gap of {state.gap_:.2e}, above "
+            f"tol={tol:g}. With a gap above {LARGEST_USABLE_GAP:g}, the model may be far from the "
+            f"optimum of its training problem and worse than a constant. {remedy}"
+        )
     return (
         f"The {state.solver_} solver stopped ({state.status_}) after {state.n_iter_} iterations "
         f"with a certified relative gap of {state.gap_:.2e}, above tol={tol:g}. The best model "
-        f"found is kept. {_remedy(SolverStatus(state.status_), estimator)}"
+        f"found is kept. {remedy}"
     )
 
 

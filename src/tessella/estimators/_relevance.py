@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from tessella.estimators._training_set import TrainingSet
+from tessella.inspection._linearity import NEARLY_ALL, linear_share
 from tessella.inspection._relevance import feature_relevance, interaction_relevance
 
 FloatArray = NDArray[np.float64]
@@ -17,6 +18,8 @@ FloatArray = NDArray[np.float64]
 LAZY_ATTRIBUTES = (
     "feature_relevance_",
     "interaction_relevance_",
+    "linear_share_",
+    "kernel_is_linear_",
     "loo_predictions_",
     "loo_decision_function_",
     "loo_score_",
@@ -25,7 +28,7 @@ LAZY_ATTRIBUTES = (
 
 
 class RelevanceMixin:
-    """Adds ``feature_relevance_`` and ``interaction_relevance_`` to an estimator.
+    """Adds ``feature_relevance_``, ``interaction_relevance_`` and ``linear_share_``.
 
     Relevance is computed from data, so a fit keeps a few of its rows in ``_sample_rows``, of shape
     (at most 256, n_features): see :func:`representative_rows`. They are part of the model and are
@@ -54,6 +57,21 @@ class RelevanceMixin:
         """
         check_is_fitted(self, "_sample_rows")
         return interaction_relevance(self)
+
+    @cached_property
+    def linear_share_(self) -> float:
+        """Share of the learned kernel that linear functions of the features explain.
+
+        It is computed by :func:`tessella.inspection.linear_share` on at most 256 training rows,
+        when it is first read.
+        """
+        check_is_fitted(self, "_sample_rows")
+        return linear_share(self)
+
+    @cached_property
+    def kernel_is_linear_(self) -> bool:
+        """Whether linear functions of the features explain at least 99 % of the learned kernel."""
+        return self.linear_share_ >= NEARLY_ALL
 
     def __dir__(self) -> Iterable[str]:
         # Notebooks read every listed attribute to show an estimator, and these can take long to

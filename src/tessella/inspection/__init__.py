@@ -9,6 +9,7 @@ imported when the first display is drawn.
 from tessella.inspection._convergence import ConvergenceDisplay
 from tessella.inspection._decision_surface import DecisionSurfaceDisplay
 from tessella.inspection._kernel_slice import KernelSliceDisplay
+from tessella.inspection._linearity import linear_share
 from tessella.inspection._parameter import ParameterDisplay
 from tessella.inspection._relevance import feature_relevance, interaction_relevance
 from tessella.inspection._relevance_display import RelevanceDisplay
@@ -22,5 +23,6 @@ __all__ = [
     "RelevanceDisplay",
     "feature_relevance",
     "interaction_relevance",
+    "linear_share",
     "relevance_scale",
 ]

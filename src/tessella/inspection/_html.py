@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from tessella.inspection._linearity import NEARLY_ALL
 from tessella.inspection._names import feature_names
 from tessella.inspection._summary import (
     Facts,
     facts_of,
     kernel_weights,
     part_shares,
+    quick_linear_share,
     quick_relevance,
 )
 
@@ -29,6 +31,7 @@ _LONGEST_NAME = 44  # characters; only both ends of a longer name are shown
 _STYLE = """<style>
 .tessella-summary { padding: 0.6em 0.8em; max-width: 64em; line-height: 1.4; text-align: left; }
 .tessella-summary p { margin: 0 0 0.4em; font-weight: bold; }
+.tessella-summary p.tessella-alarm { color: #d7263d; }
 .tessella-summary table + p { margin-top: 0.6em; }
 .tessella-summary .tessella-parts { display: flex; flex-wrap: wrap;
   align-items: flex-start; gap: 0.6em 2.5em; }
@@ -87,6 +90,49 @@ def search_html(search: Any) -> str:
     return _block("Search", best + _model_parts(model))
 
 
+def automatic_html(model: Any) -> str:
+    """Return the HTML of a fitted automatic model. This function never raises.
+
+    Parameters
+    ----------
+    model : TessellaClassifier or TessellaRegressor
+        Automatic model.
+
+    Returns
+    -------
+    str
+        HTML, or an empty string if the model is not fitted.
+    """
+    if not hasattr(model, "members_"):
+        return ""
+    parts = [
+        _attempt(lambda: _table("Model", _automatic_facts(model))),
+        _attempt(lambda: _members(model)),
+    ]
+    return _block("Fitted model", f'<div class="tessella-parts">{"".join(parts)}</div>')
+
+
+def _automatic_facts(model: Any) -> Rows:
+    score = "accuracy" if hasattr(model, "classes_") else "R²"
+    yield f"held-out {score}", f"{model.loo_score_:.4f}"
+    yield "machines in the average", f"{len(model.members_):,}"
+    yield "largest certified gap", f"{model.gap_:.1e}"
+    yield "search", "complete" if model.search_complete_ else "ended early"
+    yield "seconds", f"{model.fit_time_:.1f}"
+
+
+def _members(model: Any) -> str:
+    """Return the weights of the kinds of machines in the average as bars."""
+    found = [(_kind(line), line["weight"]) for line in model.leaderboard_ if line["weight"] > 0]
+    found.sort(key=lambda pair: -pair[1])
+    return _bars("Average", ("machine", "weight"), found)
+
+
+def _kind(line: dict[str, Any]) -> str:
+    learned = "learned " if line["learned"] else ""
+    return f"{learned}{line['family']}, {line['scaling']}, {line['loss']} loss"
+
+
 def _attempt(part: Callable[[], str]) -> str:
     """Return a part, or an empty string if it fails: displaying a model must never raise."""
     try:
@@ -118,7 +164,9 @@ def _model_parts(model: Any) -> str:
         _attempt(lambda: _weights(model, facts)),
         _attempt(lambda: _relevance(model)),
     ]
-    return f'<p>{escape(verdict(facts))}</p><div class="tessella-parts">{"".join(parts)}</div>'
+    tone = "" if facts.is_usable else ' class="tessella-alarm"'
+    texts = f"<p{tone}>{escape(verdict(facts))}</p>{_attempt(lambda: _linearity(model))}"
+    return f'{texts}<div class="tessella-parts">{"".join(parts)}</div>'
 
 
 def verdict(facts: Facts) -> str:
@@ -128,7 +176,25 @@ def verdict(facts: Facts) -> str:
     above = f"certified relative gap of {facts.gap:.2e}, above tol={facts.tol:g}"
     if facts.status == "optimal":  # the tolerance was changed after the fit
         return f"⚠ Certified for another tol: {above}"
+    if not facts.is_usable:
+        return f"✗ Do not use this model: stopped ({facts.status}) with a {above}"
     return f"⚠ Stopped ({facts.status}) with a {above}"
+
+
+def _linearity(model: Any) -> str:
+    """Return a note if the kernel is linear, and an empty string otherwise."""
+    note = linear_note(quick_linear_share(model))
+    return f"<p>{escape(note)}</p>" if note else ""
+
+
+def linear_note(share: float | None) -> str:
+    """Return a sentence about a kernel that is linear, and an empty string about others."""
+    if share is None or not share >= NEARLY_ALL:
+        return ""
+    return (
+        f"The kernel is linear: linear functions of the features explain {share:.1%} of it, so "
+        "this is nearly a linear model"
+    )
 
 
 def _certificate_title(facts: Facts) -> str:

@@ -13,6 +13,7 @@ from tessella.inspection._names import feature_names
 from tessella.kernels import (
     FittedDictionary,
     FunctionKernel,
+    IntegralKernels,
     KernelSet,
     KernelsOnFeatures,
     KernelSum,
@@ -26,10 +27,22 @@ from tessella.kernels._names import shortened_list
 
 FloatArray = NDArray[np.float64]
 
+#: Certified relative gap above which a model that stopped early should not be used.
+LARGEST_USABLE_GAP = 0.1
+
 _QUICK_SECONDS = 0.25  # longest time for computing the relevance when a model is displayed
 _QUICK_SIDE = 400  # largest number of rows of a P whose rank is computed for a display
 _PER_KERNEL = 0.008  # microseconds for a value of a Gaussian or a polynomial kernel
 _LEVELS = 16  # levels of a feature in the table from which the relevance is computed
+
+
+def is_far_from_optimal(gap: float, tol: float) -> bool:
+    """Return whether a fit stopped so far from its optimum that its model should not be used.
+
+    Such a model can be worse than a constant, because its kernel and its machine are those of the
+    first steps of a solver. A tolerance that is larger than the limit was asked for, so it counts.
+    """
+    return not gap <= max(tol, LARGEST_USABLE_GAP)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +169,11 @@ class Facts:
         return bool(self.gap <= self.tol)
 
     @property
+    def is_usable(self) -> bool:
+        """Whether the fit came so far that its model may be used."""
+        return not is_far_from_optimal(self.gap, self.tol)
+
+    @property
     def matrices(self) -> list[list[FloatArray]]:
         """Matrices of the parts that have one: a list for each part, with one for each kernel."""
         parts = zip(*self.kernels, strict=True)
@@ -241,6 +259,25 @@ def quick_relevance(model: Any) -> FloatArray | None:
     if known is None and relevance_seconds(model) <= _QUICK_SECONDS:
         known = model.feature_relevance_
     return None if known is None else np.asarray(known)
+
+
+def quick_linear_share(model: Any) -> float | None:
+    """Return ``linear_share_`` if it is known or quick to compute, and None otherwise."""
+    known = vars(model).get("linear_share_")
+    if known is None and _kernel_is_quick(model):
+        known = getattr(model, "linear_share_", None)
+    return None if known is None else float(known)
+
+
+def _kernel_is_quick(model: Any) -> bool:
+    """Return whether a small kernel matrix takes no noticeable time."""
+    parts = [part for kernel in _as_list(model.kernel_) for part in kernel_parts(kernel)]
+    slow = (FunctionKernel, IntegralKernels)
+    return not any(
+        isinstance(own, slow)
+        for part in parts
+        for own in (part.kernels, *getattr(part.kernels, "kernels", ()))
+    )
 
 
 def relevance_seconds(model: Any) -> float:

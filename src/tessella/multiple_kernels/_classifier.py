@@ -154,6 +154,11 @@ class MultipleKernelSVC(KernelWeightsMixin, LearnedKernelSVC):
         Share of the variance of the learned function that needs both features of a pair. See
         :func:`tessella.inspection.interaction_relevance`. It is computed when it is first read,
         and is NaN for pairs outside the 12 features of largest relevance.
+    linear_share_ : float
+        Share of the weighted kernel that linear functions of the features explain, between 0 and
+        1. See :func:`tessella.inspection.linear_share`. It is computed when it is first read.
+    kernel_is_linear_ : bool
+        Whether `linear_share_` is at least 0.99. The model is then nearly a linear one.
     loo_predictions_ : ndarray of shape (n_samples,)
         Label that each training row gets from the machines without this row, for the learned
         weights. It is computed when it is first read, see

@@ -47,7 +47,8 @@ class NewtonSettings:
     directions : int
         Number of directions in which a larger parameter moves at first.
     accuracy : float
-        Accuracy of the minimiser of the model, as a fraction of the gap.
+        Accuracy of the minimiser of the model, as a fraction of the gap. It is tightened where no
+        step lowers the value.
     max_steps : int
         Largest number of interior point steps for one model.
     decrease : float
@@ -73,6 +74,7 @@ class NewtonSettings:
 
 
 DEFAULT_SETTINGS = NewtonSettings()
+_TIGHTEST = 1e-6  # accuracy of the minimiser of a model below which no better one is tried
 
 
 def newton(
@@ -188,7 +190,7 @@ class _Newton:
     def __init__(self, run: Run, settings: NewtonSettings) -> None:
         self._run, self._settings = run, settings
         self._problem, self._cone = run.problem, run.problem.cone
-        self._directions = settings.directions
+        self._directions, self._accuracy = settings.directions, settings.accuracy
         self._memory: list[object] = []
 
     def iterate(self, P: Point | None, w0: FloatArray | None) -> SolverStatus:
@@ -203,9 +205,11 @@ class _Newton:
             gap = self._run.gap
             there = self._search(here, self._model_minimiser(here, curve))
             if there is None and fresh:
-                if curve.face is None:
+                if curve.face is None and self._accuracy < _TIGHTEST:
                     return SolverStatus.STALLED
+                # Either P has to move in other directions, or the model has to be minimised better.
                 self._directions *= 2
+                self._accuracy *= 0.1
             here = here if there is None else there
             fresh = there is None or self._run.gap > self._settings.poor * gap
             if fresh:
@@ -255,7 +259,7 @@ class _Newton:
         """Return the minimiser of the quadratic model on the face of `curve`."""
         settings, cone, face = self._settings, self._cone, curve.face
         D = here.point.gradient
-        accuracy = settings.accuracy * max(self._run.tol, 0.1 * self._run.gap) * abs(here.value)
+        accuracy = self._accuracy * max(self._run.tol, 0.1 * self._run.gap) * abs(here.value)
         if face is None:
             model = _Model(cone, here.P, D, curve.hessian)
         else:
