@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from tessella import LearnedKernelSVC, LearnedKernelSVR, datasets
+from tessella.estimators import paper_settings
 from tessella.kernels import KernelSet
 from tessella.problems import SaddlePoint
 from tessella_bench.figures._problem import CLASSIFICATION, REGRESSION, split_at_median
@@ -130,7 +131,8 @@ def cross_validate(
     predicted = np.empty(len(data.y))
     models, seconds = [], []
     for train, test in splitter.split(data.X, data.y):
-        model = estimator(C=C, kernels=kernels, tol=tol, time_limit=time_limit)
+        given = {"C": C, "kernels": kernels, "tol": tol, "time_limit": time_limit}
+        model = estimator(**{**paper_settings(data.task), **given})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is reported instead
             begin = time.perf_counter()

@@ -18,6 +18,7 @@ from _common import CLASSIFICATION, Dataset
 from _report import Cache, text
 
 from tessella import LearnedKernelSVC, LearnedKernelSVR
+from tessella.estimators import paper_settings
 from tessella_bench._machine import THREAD_VARIABLES
 
 LONG = 20.0  # seconds from which on a measurement is made once
@@ -170,8 +171,9 @@ def prepare_memory(n_bytes: float) -> None:
 
 
 def estimator(task: str, **settings: Any) -> Any:
-    """The estimator of a task."""
-    return (LearnedKernelSVC if task == CLASSIFICATION else LearnedKernelSVR)(**settings)
+    """The estimator of a task, with the paper's setting where nothing else is given."""
+    kind = LearnedKernelSVC if task == CLASSIFICATION else LearnedKernelSVR
+    return kind(**{**paper_settings(task), **settings})
 
 
 def fit_facts(model: Any) -> dict[str, Any]:

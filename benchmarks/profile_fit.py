@@ -25,6 +25,7 @@ from _timers import Row, Timers
 from sklearn.exceptions import ConvergenceWarning
 
 from tessella import LearnedKernelSVC, LearnedKernelSVR
+from tessella.estimators import paper_settings
 from tessella_bench._library import TrainingSet
 
 
@@ -77,9 +78,8 @@ def _warm_up() -> None:
 
 def _profile(data: Dataset, arguments: argparse.Namespace, roofs: Roofs) -> dict[str, Any]:
     estimator = LearnedKernelSVC if data.task == CLASSIFICATION else LearnedKernelSVR
-    model = estimator(
-        C=arguments.C, delta=arguments.delta, tol=arguments.tol, precision=arguments.precision
-    )
+    given = {name: getattr(arguments, name) for name in ("C", "delta", "tol", "precision")}
+    model = estimator(**{**paper_settings(data.task), **given})
     distinct = len(TrainingSet.build(data.X, data.y, np.ones(len(data.y))).y)
     timers = Timers()
     prepare_memory(24.0 * distinct**2)

@@ -696,6 +696,20 @@ MUTATIONS = (
         ("estimators/test_noise.py",),
     ),
     Mutation(
+        "noise_level (estimates remembered by rows and target)",
+        "estimators/_noise.py",
+        "key = _digest(X, y, weight)",
+        "key = _digest(X, weight)",
+        ("estimators/test_noise.py",),
+    ),
+    Mutation(
+        "paper_settings (the tube)",
+        "estimators/_paper.py",
+        '"regression": {"epsilon": 0.1}',
+        '"regression": {"epsilon": "auto"}',
+        ("estimators/test_paper_settings.py",),
+    ),
+    Mutation(
         "relevance_scale (steps before the pull)",
         "inspection/_slopes.py",
         "_STEP * box.feature_scale[k]",

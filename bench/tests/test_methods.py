@@ -8,9 +8,11 @@ from sklearn.datasets import make_friedman1, make_moons
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import GridSearchCV
 
+from tessella.kernels import TessellatedKernels
 from tessella_bench import _ours, _peers, _trees, methods
 from tessella_bench._methods import METHODS, NotApplicableError
 from tessella_bench._tuning import SCORING, best_parameters, folds
+from tessella_bench.figures._problem import EPSILON
 
 SIZES = (3, 6, 9)
 
@@ -97,6 +99,24 @@ def test_methods_learn(quick, name, task):
     if name.startswith("tkl"):
         assert 0 <= fitted.gap <= 1e-3
         assert set(fitted.params) == {"C", "delta" if name == "tkl" else "kernels__delta"}
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_paper_protocol_does_not_depend_on_defaults(quick, task):
+    X, y = rows(task)
+    params = METHODS["tkl"].load()(task, X, y, 0).model.get_params()
+    expected = {"kernels": "tessellated", "degree": 1, "scaling": "range", "feature_scale": None}
+    expected |= {"solver": "auto", "tol": 1e-3, "max_iter": 1000, "time_limit": None}
+    if task == "regression":
+        expected["epsilon"] = min(0.1, 0.1 / y.std())
+    assert {name: params[name] for name in expected} == expected
+    params = METHODS["tkl-unit"].load()(task, X, y, 0).model.get_params()
+    expected["kernels"] = TessellatedKernels(1, params["kernels__delta"], balance="unit")
+    assert {name: params[name] for name in expected} == expected
+
+
+def test_figures_have_the_tube_of_the_paper():
+    assert EPSILON == 0.1
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
+from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR, paper_settings
 
 __all__ = ["PMKLParams", "PMKLSolution", "evaluate_pmkl", "params_tk", "pmkl", "pmkl_boosted"]
 
@@ -333,6 +333,8 @@ def _estimator(
     task: str, solver: str, C: float, params: PMKLParams
 ) -> LearnedKernelSVC | LearnedKernelSVR:
     common: dict[str, Any] = {
+        **paper_settings(task.lower()),
+        "C": C,
         "kernels": _FAMILIES[params.kernel],
         "degree": params.degree,
         "delta": params.delta,
@@ -341,8 +343,8 @@ def _estimator(
         "tol": params.tol,
     }
     if task == CLASSIFICATION:
-        return LearnedKernelSVC(C, **common)
-    return LearnedKernelSVR(C, epsilon=params.epsilon, **common)
+        return LearnedKernelSVC(**common)
+    return LearnedKernelSVR(**{**common, "epsilon": params.epsilon})
 
 
 def _alpha(model: Any, n_samples: int, *, signed: bool) -> FloatArray:

@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score, mean_squared_error, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 
 from tessella import LearnedKernelSVC, LearnedKernelSVR, TessellatedKernels
+from tessella.estimators import paper_settings
 
 
 @pytest.fixture
@@ -92,7 +93,8 @@ def test_row_cap_is_reproducible_and_depends_on_the_seed(folder):
 def test_saddle_point_is_that_of_the_estimator(task, estimator):
     data = make_data(task)
     kernels = TessellatedKernels(delta=0.3)
-    model = estimator(C=5.0, kernels=kernels, tol=1e-7).fit(data.X, data.y)
+    model = estimator(**{**paper_settings(task), "C": 5.0, "kernels": kernels, "tol": 1e-7})
+    model.fit(data.X, data.y)
     problem = _common.saddle_point(data, kernels, 5.0)
     result, seconds = _common.solve("auto", problem, tol=1e-7, time_limit=None)
     assert problem.dual.size == len(data.y) - 5
@@ -108,7 +110,8 @@ def test_cross_validation_scores(task):
     if task == "classification":
         model, folds = LearnedKernelSVC(C=2.0), StratifiedKFold(2, shuffle=True, random_state=1)
     else:
-        model, folds = LearnedKernelSVR(C=2.0), KFold(2, shuffle=True, random_state=1)
+        model = LearnedKernelSVR(C=2.0, epsilon=0.1)
+        folds = KFold(2, shuffle=True, random_state=1)
     predicted = cross_val_predict(model, data.X, data.y, cv=folds)
     if task == "classification":
         assert found["score"] == found["accuracy"] == accuracy_score(data.y, predicted)

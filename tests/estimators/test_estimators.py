@@ -66,7 +66,7 @@ def test_certificate_is_that_of_the_problem_on_scaled_data(case):
     w /= 1.0 if hasattr(model, "classes_") else y.std()
     dual = {
         LearnedKernelSVC: lambda: DualProblem.classification(labels, model.C),
-        LearnedKernelSVR: lambda: DualProblem.regression(standardised, model.C, model.epsilon),
+        LearnedKernelSVR: lambda: DualProblem.regression(standardised, model.C, model.epsilon_),
         LearnedKernelRidge: lambda: DualProblem.ridge(standardised, model.C),
         LearnedKernelRidgeClassifier: lambda: DualProblem.ridge(labels, model.C),
     }[type(model)]()

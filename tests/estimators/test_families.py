@@ -36,7 +36,7 @@ def test_one_machine_is_solved_and_it_is_that_of_libsvm(family, circles, waves):
     other = SVC(C=2.0, kernel="precomputed", tol=1e-9).fit(K, y)
     np.testing.assert_allclose(model.decision_function(X), other.decision_function(K), atol=1e-4)
     X, y = waves
-    model = LearnedKernelSVR(2.0, kernels=family, width=0.7, tol=1e-8).fit(X, y)
+    model = LearnedKernelSVR(2.0, epsilon=0.1, kernels=family, width=0.7, tol=1e-8).fit(X, y)
     assert (model.solver_, model.n_iter_) == ("fixed", 1)
     K = gram(family, unit(X), unit(X), 0.7)
     scaled = (y - y.mean()) / y.std()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 from tessella import LearnedKernelSVR, MultipleKernelSVR
 from tessella.kernels import Gaussian
@@ -56,6 +57,44 @@ def test_given_numbers_are_kept_and_constant_targets_have_no_tube():
     X = RNG.random((30, 2))
     assert LearnedKernelSVR(epsilon=0.25).fit(X, smooth(X)).epsilon_ == 0.25
     assert LearnedKernelSVR(epsilon="auto").fit(X, np.ones(30)).epsilon_ == 0.0
+
+
+def forget_estimates():
+    """Fit many other rows, because the last estimates are remembered."""
+    for k in range(70):
+        LearnedKernelSVR(kernels="laplace").fit([[0.0], [1.0], [k + 2.0]], [0.0, 1.0, 0.5])
+
+
+def test_estimate_does_not_depend_on_threads():
+    X = RNG.random((500, 4))
+    y = X[:, 0] * X[:, 1] + 0.1 * RNG.standard_normal(500)
+    tubes = []
+    for threads in (1, 2):
+        forget_estimates()
+        with threadpool_limits(threads):
+            model = LearnedKernelSVR(1.0, kernels="laplace", n_jobs=threads).fit(X, y)
+        tubes.append(model.epsilon_)
+    assert tubes[0] == tubes[1]
+
+
+def test_estimate_does_not_depend_on_what_was_fitted_before():
+    X = RNG.random((60, 2))
+    y = smooth(X) + 0.3 * RNG.standard_normal(60)
+    other = RNG.permutation(y)
+    weight = np.where(np.arange(60) < 30, 1.0, 3.0)
+    model = LearnedKernelSVR(kernels="laplace", C=1.0)
+    fits = [(X, y, None), (X, other, None), (X[:, ::-1], other, None), (X, y, weight)]
+    first = [clone(model).fit(*data).epsilon_ for data in fits]
+    forget_estimates()
+    again = [clone(model).fit(*data).epsilon_ for data in fits]
+    # The estimates are made again, and then once more as remembered.
+    assert first == again == [clone(model).fit(*data).epsilon_ for data in fits]
+    # The order of the columns alone does not change distances, everything else does.
+    assert len({round(epsilon, 6) for epsilon in first}) == 3
+
+
+def test_default_tube_follows_the_noise():
+    assert LearnedKernelSVR().epsilon == MultipleKernelSVR().epsilon == "auto"
 
 
 def test_other_estimators():

@@ -81,7 +81,7 @@ def test_certificate_of_a_fit_by_its_definition():
     model, X, y = data_of("regression")
     model.set_params(kernels=FEW).fit(X, y)
     target = (y - y.mean()) / y.std()
-    dual = DualProblem.regression(target, model.C, model.epsilon)
+    dual = DualProblem.regression(target, model.C, model.epsilon_)
     rows = model.kernel_.box.apply(X)  # as the dictionary has seen them
     matrices = [model.dictionary_.matrix(k, rows) for k in range(4)]
     K = sum(m * M for m, M in zip(model.weights_, matrices, strict=True))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tessella.backend import require_memory
-from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
+from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR, paper_settings
 from tessella.kernels import TessellatedKernels
 from tessella.model_selection import KernelPathCV
 from tessella.multiple_kernels import MultipleKernelSVC, MultipleKernelSVR
@@ -47,11 +47,12 @@ def tkl_unit(task: str, X: Any, y: Any, seed: int) -> Fitted:
 
 def _searched(task: str, kernels: Any, X: Any, y: Any, seed: int) -> Fitted:
     precision = "float64" if len(y) <= _MOST_ROWS_TO_TUNE_ON else "float32"
+    settings = {**paper_settings(task), "kernels": kernels, "precision": precision, "n_jobs": 1}
     model: Any
     if task == CLASSIFICATION:
-        model = LearnedKernelSVC(kernels=kernels, precision=precision, n_jobs=1)
+        model = LearnedKernelSVC(**settings)
     else:
-        model = LearnedKernelSVR(kernels=kernels, epsilon=tube(y), precision=precision, n_jobs=1)
+        model = LearnedKernelSVR(**{**settings, "epsilon": tube(y)})
     prefix = "" if isinstance(kernels, str) else "kernels__"
     grid: dict[str, Any] = {"C": _TKL_GRID["C"], f"{prefix}delta": _TKL_GRID["delta"]}
     rows = _rows_to_tune_on(len(y), seed)

@@ -3,6 +3,7 @@
 from tessella.estimators._checkpoint import CheckpointError
 from tessella.estimators._classifier import LearnedKernelSVC
 from tessella.estimators._outside import ExtrapolationWarning, OutsideCount
+from tessella.estimators._paper import paper_settings
 from tessella.estimators._regressor import LearnedKernelSVR
 from tessella.estimators._ridge import LearnedKernelRidge
 from tessella.estimators._ridge_classifier import LearnedKernelRidgeClassifier
@@ -15,4 +16,5 @@ __all__ = [
     "LearnedKernelSVC",
     "LearnedKernelSVR",
     "OutsideCount",
+    "paper_settings",
 ]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from hashlib import blake2b
+
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.backend import limit_blas
 from tessella.kernels import LaplaceKernels, UnitBox
 
 FloatArray = NDArray[np.float64]
@@ -12,6 +16,10 @@ FloatArray = NDArray[np.float64]
 _MOST_ROWS = 1000  # the eigenvalues of so many rows take some tenths of a second
 _WIDTH = 1.0  # of the Laplace kernel, in standard deviations of a feature
 _RIDGES = np.geomspace(1e-8, 1e2, 31)
+
+# A search fits the same few sets of rows with many parameters, on which the noise does not depend.
+_MOST_REMEMBERED = 64
+_remembered: OrderedDict[bytes, float] = OrderedDict()
 
 #: Half-width of the tube with the least variance for Gaussian noise, in units of its deviation.
 TUBE_PER_NOISE = 0.612
@@ -25,6 +33,7 @@ def noise_level(X: FloatArray, y: FloatArray, weight: FloatArray, n_jobs: int | 
     S the matrix that maps y to the fitted values, the estimate of the variance is the sum of the
     squared residuals divided by the trace of I - S. If the target has no noise, the best λ is the
     smallest one and the residuals vanish with it, although the leave-one-out error does not.
+    The last estimates are remembered, because a search asks again and again for the same rows.
 
     Parameters
     ----------
@@ -43,6 +52,27 @@ def noise_level(X: FloatArray, y: FloatArray, weight: FloatArray, n_jobs: int | 
     float
         Estimate of the standard deviation, in units of y.
     """
+    key = _digest(X, y, weight)
+    found = _remembered.get(key)
+    if found is None:
+        # One thread of BLAS: otherwise the last digits of the tube, by which a checkpoint knows its
+        # problem, would depend on the number of threads.
+        with limit_blas():
+            found = _remembered[key] = _estimate(X, y, weight, n_jobs)
+        while len(_remembered) > _MOST_REMEMBERED:
+            _remembered.popitem(last=False)
+    return found
+
+
+def _digest(*arrays: FloatArray) -> bytes:
+    """Return a mark that differs for arrays with other values or shapes."""
+    mark = blake2b(str([array.shape for array in arrays]).encode(), digest_size=16)
+    for array in arrays:
+        mark.update(array.tobytes())
+    return mark.digest()
+
+
+def _estimate(X: FloatArray, y: FloatArray, weight: FloatArray, n_jobs: int | None) -> float:
     box = UnitBox.fit(X, weight, scaling="quantile")
     if not len(box.kept):
         return 0.0  # an error follows, because no kernel can tell the rows apart

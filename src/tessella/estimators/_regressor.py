@@ -36,11 +36,12 @@ class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKer
         Weight of the loss of each sample, for the standardised target. Kernels are normalised by
         the volume of their integration box, so a good value depends neither on `delta` nor on the
         number of features.
-    epsilon : float or "auto", default=0.1
+    epsilon : float or "auto", default="auto"
         Half-width of the tube within which errors cost nothing, in standard deviations of y. A
         tube that is wider than the noise limits the accuracy. "auto" estimates the noise before
         the fit and takes 0.612 of its standard deviation, the best tube for Gaussian noise; it is
-        close to zero if no noise can be found.
+        close to zero if no noise can be found. The paper has 0.1, see
+        :func:`~tessella.estimators.paper_settings`.
     kernels : {"tessellated", "polynomial", "gaussian", "matern", "laplace"} or KernelSet, \
             default="tessellated"
         Family of kernels to choose from. "tessellated" and "polynomial" are families with the
@@ -213,7 +214,7 @@ class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKer
         self,
         C: float = 10.0,
         *,
-        epsilon: Any = 0.1,
+        epsilon: Any = "auto",
         kernels: Any = "tessellated",
         degree: int = 1,
         delta: float = 0.5,

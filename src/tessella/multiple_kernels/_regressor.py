@@ -37,7 +37,7 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         feature alone, which are 13 (n + 1) kernels for n features. A list stands for
         ``KernelDictionary(list)``, which standardises features and divides each kernel by its mean
         diagonal.
-    epsilon : float or "auto", default=0.1
+    epsilon : float or "auto", default="auto"
         Half-width of the tube within which errors cost nothing, in standard deviations of y.
         "auto" estimates the noise before the fit and takes 0.612 of its standard deviation.
     weighting : {"learned", "simple", "average", "alignment", "performance"}, default="learned"
@@ -192,7 +192,7 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         C: float = 1.0,
         kernels: Any = "standard",
         *,
-        epsilon: Any = 0.1,
+        epsilon: Any = "auto",
         weighting: str = "learned",
         tol: float = 1e-3,
         max_iter: int = 1000,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tessella.estimators import LearnedKernelSVC
+from tessella.estimators import LearnedKernelSVC, paper_settings
 from tessella.kernels import TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SOLVERS, IterationRecord, SolverResult, choose_solver
@@ -87,7 +87,7 @@ def _choose(data: Table, options: dict[str, Any]) -> dict[str, Any]:
     from tessella.model_selection import KernelPathCV
 
     search = KernelPathCV(
-        LearnedKernelSVC(degree=options["degree"]),
+        LearnedKernelSVC(**{**paper_settings("classification"), "degree": options["degree"]}),
         {key: options[key] for key in ("C", "delta")},
         cv=StratifiedKFold(options["folds"], shuffle=True, random_state=options["seed"]),
     ).fit(data.X, data.y)

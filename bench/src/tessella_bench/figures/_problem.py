@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend import limit_blas
+from tessella.estimators import paper_settings
 from tessella.kernels import KernelSet, UnitBox
 from tessella.problems import SaddlePoint
 from tessella.solvers import SOLVERS, SolverResult, choose_solver
@@ -19,7 +20,7 @@ from tessella_bench._library import TrainingSet
 FloatArray = NDArray[np.float64]
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
-EPSILON = 0.1  # tube of the regressions, in standard deviations of y: the estimator's default
+EPSILON: float = paper_settings(REGRESSION)["epsilon"]  # tube, in standard deviations of y
 UNLIMITED = 10**6  # iterations, where the gap and the clock are the limits
 # Solvers of these problems for any number of rows: "sdp" is for few of them, and "simple-mkl"
 # learns weights, not matrices.
