@@ -34,8 +34,8 @@ problem = SaddlePoint(
 )
 
 # %%
-# Each solver runs to a gap of 1e-6. Two solvers are left out: "simple-mkl" learns weights of kernels
-# only, and "newton" is for the squared loss.
+# Each solver runs to a gap of 1e-6. Two solvers are left out: "simple-mkl" learns weights of
+# kernels only, and "newton" is for the squared loss.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharey=True)
 names = sorted(set(SOLVERS) - {"newton", "simple-mkl"})
 for name, marker in zip(names, "osv^Dx", strict=True):
