@@ -313,3 +313,8 @@ def test_a_notebook_shows_the_held_out_score_and_the_average():
     for line in model.leaderboard_:
         if line["weight"] > 0:
             assert f"{line['family']}, {line['scaling']}, squared loss" in html
+
+
+def test_text_as_the_target_of_a_regression_is_refused():
+    with pytest.raises(ValueError, match="contains text.*TessellaClassifier"):
+        TessellaRegressor().fit([[0.0], [1.0], [2.0]], ["a", "b", "c"])

@@ -160,7 +160,13 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
 
     def _read_target(self, y: Any, n_rows: int) -> FloatArray:
         require_target(self, y)
-        y = _check_y(column_or_1d(y, warn=True), y_numeric=True, estimator=self)
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind in "OUST" and any(isinstance(value, str) for value in y):
+            raise ValueError(
+                "The target contains text. Convert it to numbers, or use TessellaClassifier to "
+                "predict classes."
+            )
+        y = _check_y(y, y_numeric=True, estimator=self)
         require_length(y, n_rows)
         return np.asarray(y, dtype=np.float64)
 
