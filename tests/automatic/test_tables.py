@@ -316,5 +316,5 @@ def test_a_notebook_shows_the_held_out_score_and_the_average():
 
 
 def test_text_as_the_target_of_a_regression_is_refused():
-    with pytest.raises(ValueError, match="contains text.*TessellaClassifier"):
+    with pytest.raises(ValueError, match=r"contains text.*TessellaClassifier"):
         TessellaRegressor().fit([[0.0], [1.0], [2.0]], ["a", "b", "c"])
