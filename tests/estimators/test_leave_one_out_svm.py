@@ -61,7 +61,7 @@ def values_without_each(model, X, y):
     found = []
     for i in range(len(y)):
         own = np.flatnonzero(np.arange(len(y)) != i)
-        machine = SVR(C=model.C, epsilon=model.epsilon, kernel="precomputed", tol=1e-9)
+        machine = SVR(C=model.C, epsilon=model.epsilon_, kernel="precomputed", tol=1e-9)
         machine.fit(K[np.ix_(own, own)], (y[own] - mean) / scale)
         found.append(scale * machine.predict(K[[i]][:, own])[0] + mean)
     return np.array(found)
