@@ -7,10 +7,16 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from tessella.leave_one_out import svm_leave_one_out
-from tessella.svm import DualProblem, DualSolution, relative_gap, solve_dual
+from tessella.svm import (
+    DualProblem,
+    DualSolution,
+    SmoothDual,
+    best_intercepts,
+    relative_gap,
+    solve_dual,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -28,7 +34,8 @@ class Solution:
     intercept : ndarray of shape (k,)
         Intercept of each output.
     gap : float
-        Certified relative gap of the primal and the dual value, of the worst output.
+        Certified relative gap of the primal and the dual value. The squared loss has one
+        certificate for all outputs; otherwise it is that of the worst output.
     """
 
     coef: FloatArray
@@ -54,30 +61,14 @@ class SquaredError:
 
     def solve(self, K: FloatArray, Y: FloatArray, C: float, weight: FloatArray) -> Solution:
         """See :meth:`MachineLoss.solve`."""
-        ridge = 1.0 / (C * weight)
-        regularised = K.copy()
-        regularised[np.diag_indices_from(regularised)] += ridge
-        # The matrix is symmetric, so its transpose is the column-major matrix to be overwritten.
-        factor, failed = lapack.dpotrf(regularised.T, lower=1, overwrite_a=1)
-        if failed:
-            raise ArithmeticError("The kernel matrix is not positive definite.")
-        solved, _ = lapack.dpotrs(factor, np.column_stack([np.ones(len(K)), Y]), lower=1)
-        intercept = solved[:, 0] @ Y / solved[:, 0].sum()
-        coef = solved[:, 1:] - np.outer(solved[:, 0], intercept)
-        coef -= coef.mean(axis=0)  # exactly feasible in spite of rounding
-        return Solution(coef, intercept, _squared_gap(K, Y, coef, intercept, ridge))
-
-
-def _squared_gap(
-    K: FloatArray, Y: FloatArray, coef: FloatArray, intercept: FloatArray, ridge: FloatArray
-) -> float:
-    scores = K @ coef
-    norms = np.einsum("ij,ij->j", coef, scores)
-    residuals = Y - scores - intercept
-    upper = 0.5 * (norms + (residuals**2 / ridge[:, None]).sum(axis=0))
-    conjugate = 0.5 * (ridge[:, None] * coef**2).sum(axis=0)
-    lower = np.einsum("ij,ij->j", Y, coef) - conjugate - 0.5 * norms
-    return max(relative_gap(*pair) for pair in zip(upper.tolist(), lower.tolist(), strict=True))
+        dual = DualProblem.ridge(Y, C * weight)
+        answer = SmoothDual(K, dual)
+        w = dual.feasible(answer.w)
+        scores = answer.scores(w)
+        intercepts, loss = best_intercepts(dual, scores)
+        energy = 0.5 * max(0.0, float(w @ scores))
+        gap = relative_gap(energy + loss, dual.kappa(w) - energy)
+        return Solution(np.ascontiguousarray(w.reshape(Y.shape[1], -1).T), intercepts, gap)
 
 
 class _SupportVectors:

@@ -308,9 +308,7 @@ class Search:
     ) -> Entry:
         """Return the entry of the machines of all folds after a number of steps."""
         now = [path[min(step, len(path) - 1)] for path in descents]
-        scores = np.empty_like(now[0][1])
-        for k, (_, own) in enumerate(now):
-            scores[fold == k] = own[fold == k]
+        scores = _own_parts([own for _, own in now], fold)
         return self._entry(tuple(machine for machine, _ in now), scores, DESCENT)
 
     def _descent(
@@ -368,9 +366,7 @@ class Search:
             self.clock.check()
             learn = partial(self._learned, first, strength)
             found = in_threads(learn, [fold == k for k in range(fold.max() + 1)], self.n_jobs)
-            scores = np.empty_like(found[0][1])
-            for k, (_, own) in enumerate(found):
-                scores[fold == k] = own[fold == k]
+            scores = _own_parts([own for _, own in found], fold)
             machines = tuple(machine for machine, _ in found)
             self.entries.append(self._entry(machines, scores, LEARNED))
             self.tell(f"learned kernels: held-out error {self.entries[-1].error:.4g}", 0.92)
@@ -416,11 +412,7 @@ class Search:
             self.clock.check()
             machines = [replace(own, C=strength, loss=loss, target=target) for own in best.machines]
             found = in_threads(self._svm_scores, machines, self.n_jobs)
-            scores = found[0]
-            if len(machines) > 1:
-                fold = self._folds()
-                for k, own in enumerate(found):
-                    scores[fold == k] = own[fold == k]
+            scores = found[0] if len(found) == 1 else _own_parts(found, self._folds())
             self.entries.append(self._entry(tuple(machines), scores, best.stage))
             self.tell(
                 f"{loss.name} loss with C={strength:g}: held-out error "
@@ -496,6 +488,11 @@ class DescentObjective:
         spread = x[:-1] - x[:-1].mean()
         gradient[:-1] += 2.0 * _PULL / self.n_groups * spread
         return np.log(found.error) + _PULL * float(np.mean(spread**2)), gradient
+
+
+def _own_parts(scores: list[FloatArray], fold: IntArray) -> FloatArray:
+    """Return the scores of every row by the machine of its own fold."""
+    return np.asarray(np.stack(scores)[fold, np.arange(len(fold))])
 
 
 def _batches(items: list[Any], n_jobs: int | None) -> list[list[Any]]:
