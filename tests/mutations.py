@@ -264,17 +264,17 @@ MUTATIONS = (
         (LEAVES,),
     ),
     Mutation(
-        "SquaredError.solve (the intercept)",
+        "SquaredError.solve (C)",
         "automatic/_losses.py",
         "dual = DualProblem.ridge(Y, C * weight)",
-        "dual = DualProblem.ridge(Y, C)",
+        "dual = DualProblem.ridge(Y, 1e-3 * C * weight)",
         (LEAVES,),
     ),
     Mutation(
-        "Search._after (folds)",
+        "_own_parts (folds)",
         "automatic/_search.py",
-        "            scores[fold == k] = own[fold == k]\n        return",
-        "            scores[fold != k] = own[fold != k]\n        return",
+        "np.stack(scores)[fold, np.arange(len(fold))]",
+        "np.stack(scores)[fold - 1, np.arange(len(fold))]",
         (QUALITY,),
     ),
     Mutation(
