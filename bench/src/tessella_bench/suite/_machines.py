@@ -99,14 +99,15 @@ def kernel_ridge(task: str, X: Any, y: Any, seed: int) -> Fitted:
         A = prepare(X)
         unit = _Unit(task, target)
         rows = _rows_to_tune_on(task, target, seed)
-        best = _best_ridge(task, A[rows], target[rows], unit.targets[rows], seed)
+        best = _best_ridge(task, A[rows], target[rows], seed)
     with fitting():
         model = unit.undone(KernelRidge(**best).fit(A, unit.targets))
     return Fitted(Prepared(prepare, model, labels), best, searching.seconds, fitting.seconds)
 
 
-def _best_ridge(task: str, A: Matrix, target: Any, Y: Matrix, seed: int) -> dict[str, Any]:
+def _best_ridge(task: str, A: Matrix, target: Any, seed: int) -> dict[str, Any]:
     losses: dict[tuple[str, float], Matrix] = {}
+    Y = np.eye(int(target.max()) + 1)[target] if task == CLASSIFICATION else target[:, None]
     parts = folds(task, A, target, seed)
     for kernel, distance in _DISTANCES.items():
         apart = cdist(A, A, distance)
@@ -121,11 +122,16 @@ def _best_ridge(task: str, A: Matrix, target: Any, Y: Matrix, seed: int) -> dict
 
 
 def held_out_losses(task: str, K: Matrix, Y: Matrix, learn: Any, judge: Any) -> Iterator[float]:
-    """Losses on held-out rows, for each ridge in turn."""
+    """Losses on held-out rows, for each ridge in turn.
+
+    The targets are centred on the rows to learn from, as they are in the fit: with a large ridge
+    the means decide the class.
+    """
     values, U = eigh(K[np.ix_(learn, learn)])
-    UY, L = U.T @ Y[learn], K[np.ix_(judge, learn)] @ U
+    mean = Y[learn].mean(axis=0)
+    UY, L = U.T @ (Y[learn] - mean), K[np.ix_(judge, learn)] @ U
     for ridge in RIDGES:
-        F = L @ (UY / (np.maximum(values, 0.0) + ridge)[:, None])
+        F = L @ (UY / (np.maximum(values, 0.0) + ridge)[:, None]) + mean
         if task == CLASSIFICATION:
             yield float(np.mean(F.argmax(axis=1) != Y[judge].argmax(axis=1)))
         else:

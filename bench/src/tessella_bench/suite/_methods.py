@@ -21,7 +21,7 @@ _ALL = (
     Method(YARDSTICK, "LightGBM tuned", f"{_MODULE}._boosted:lightgbm_tuned", needs="lightgbm"),
     Method("xrfm-tuned", "xRFM tuned", f"{_MODULE}._torch:xrfm_tuned", needs="xrfm"),
     Method("svm-tuned", "SVM (RBF) tuned", f"{_MODULE}._machines:svm"),
-    Method("ridge-tuned", "kernel ridge tuned", f"{_MODULE}._machines:kernel_ridge"),
+    Method("ridge-tuned", "kernel ridge tuned", f"{_MODULE}._machines:kernel_ridge", edition=2),
     Method("realmlp", "RealMLP", f"{_MODULE}._torch:realmlp", needs="pytabkit"),
     Method("xgboost-tuned", "XGBoost tuned", f"{_MODULE}._boosted:xgboost_tuned", needs="xgboost"),
     Method("forest", "random forest", f"{_MODULE}._boosted:random_forest"),
