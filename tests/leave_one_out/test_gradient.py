@@ -55,6 +55,15 @@ def test_residuals_are_those_of_refits(outputs, weight, counted, left_out, regul
 
 
 @CASES
+def test_fit_to_all_rows_solves_its_linear_system(outputs, weight, counted, left_out):
+    K = FAMILIES["gaussian"].gram(A, SCALES)
+    found = leave_one_out_gradient(K, Y[:, :outputs], 0.3, weight, counted, left_out)
+    residuals = Y[:, :outputs] - K @ found.coef - found.intercept
+    np.testing.assert_allclose(residuals, 0.3 / weight[:, None] * found.coef, atol=1e-12)
+    np.testing.assert_allclose(found.coef.sum(axis=0), 0.0, atol=1e-11)
+
+
+@CASES
 def test_gradient_by_every_entry_of_the_kernel_matrix(outputs, weight, counted, left_out):
     K = FAMILIES["laplace"].gram(A, SCALES)
 

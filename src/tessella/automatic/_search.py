@@ -4,8 +4,8 @@ Every kernel is judged by the exact leave-one-out error of a squared-loss machin
 families, widths and C are compared on a grid. The scales of the columns of the best of them are
 then found by descent of the leave-one-out error. A descent could fit the noise of so many scales,
 so it is cross-fitted: the scales of a fold are found on the rows of the other folds alone, and the
-leave-one-out errors of its own rows decide when to stop. The held-out predictions that an entry of
-the search reports are therefore not those that its scales were fitted to. Support vector
+errors of its own rows decide when to stop. The leave-one-out predictions that an entry of the
+search reports are therefore not those that its scales were fitted to. Support vector
 machines with the best kernel are candidates like the others.
 """
 
@@ -294,49 +294,65 @@ class Search:
         fold = self._folds()
         parts = [fold != k for k in range(fold.max() + 1)]
         descents = in_threads(partial(self._descent, machine), parts, self.n_jobs)
-        steps = max(map(len, descents))
-        entries = [self._after(descents, fold, step) for step in range(1, steps)]
-        best = min(entries, key=lambda own: own.error, default=entry)
-        return best if best.error < entry.error else None
+        machines = self._at_best_step(descents, fold)
+        if machines is None:
+            return None
+        scores = in_threads(self._scores, machines, self.n_jobs)
+        refined = self._entry(tuple(machines), _own_parts(scores, fold), DESCENT)
+        return refined if refined.error < entry.error else None
 
     def _folds(self) -> IntArray:
         count = min(self.settings.folds, len(self.rows))
         return np.random.default_rng(1).permutation(len(self.rows)) % count
 
-    def _after(
-        self, descents: list[list[tuple[Machine, FloatArray]]], fold: IntArray, step: int
-    ) -> Entry:
-        """Return the entry of the machines of all folds after a number of steps."""
-        now = [path[min(step, len(path) - 1)] for path in descents]
-        scores = _own_parts([own for _, own in now], fold)
-        return self._entry(tuple(machine for machine, _ in now), scores, DESCENT)
+    def _at_best_step(
+        self, descents: list[list[tuple[Machine, FloatArray]]], fold: IntArray
+    ) -> list[Machine] | None:
+        """Return the machines of the folds after the step with the smallest error of the folds.
+
+        None if that is the start, or if the time was over before all folds had one.
+        """
+        best, errors = None, np.inf
+        for step in range(max(map(len, descents))):
+            if not all(descents):
+                return None
+            now = [path[min(step, len(path) - 1)] for path in descents]
+            machines = [machine for machine, _ in now]
+            scores = np.empty((len(fold), self.Y.shape[1]))
+            for k, (_, own) in enumerate(now):
+                scores[fold == k] = own
+            error = self._entry(tuple(machines), scores, DESCENT).error
+            if error < errors:
+                best, errors = (machines if step else None), error
+        return best
 
     def _descent(
         self, machine: Machine, used: NDArray[np.bool_]
     ) -> list[tuple[Machine, FloatArray]]:
-        """Return the machine and the leave-one-out scores of all rows after every step.
+        """Return the machine, and its scores of the other rows, at the start and after every step.
 
-        Only the rows `used` decide the steps. When the time is over, the steps so far are
-        returned.
+        Only the rows `used` decide the steps, and the scores are those of a fit to them. When the
+        time is over, the steps so far are returned.
         """
-        objective = DescentObjective(self, machine, self.rows[used])
+        objective = DescentObjective(self, machine, self.rows[used], self.rows[~used])
         start = np.append(np.zeros(objective.n_groups), np.log(machine.C))
-        path = [self._with_scores(machine)]
+        path: list[tuple[Machine, FloatArray]] = []
         steps = self.settings.descent_steps
-        with suppress(OutOfTimeError):
+        with suppress(OutOfTimeError, NotPositiveDefiniteError):
+            path.append(objective.machine_and_scores(start))
             minimize(
                 objective,
                 start,
                 jac=True,
                 method="L-BFGS-B",
                 bounds=[(-_LARGEST_CHANGE, _LARGEST_CHANGE)] * objective.n_groups + [_C_RANGE],
-                callback=lambda x: path.append(self._with_scores(objective.machine_at(x))),
+                callback=lambda x: path.append(objective.machine_and_scores(x)),
                 options={"maxiter": steps, "maxfun": 2 * steps},
             )
         return path
 
-    def _with_scores(self, machine: Machine) -> tuple[Machine, FloatArray]:
-        """Return a machine with its leave-one-out scores of all search rows."""
+    def _scores(self, machine: Machine) -> FloatArray:
+        """Return the leave-one-out scores of a machine for all search rows."""
         rows = self.rows
         Y = machine.target.forward(self.Y[rows])
         solution = ridge_leave_one_out(
@@ -347,7 +363,7 @@ class Search:
             left_out=self.left_out[rows],
             overwrite=True,
         )
-        return machine, Y - solution.loo_residuals
+        return np.asarray(Y - solution.loo_residuals)
 
     # ------------------------------------------------------------------------ learned kernels
 
@@ -451,35 +467,51 @@ class DescentObjective:
     of the columns of each group.
     """
 
-    def __init__(self, search: Search, machine: Machine, rows: IntArray) -> None:
+    def __init__(self, search: Search, machine: Machine, rows: IntArray, others: IntArray) -> None:
         kernel, space = machine.kernel, machine.space
         assert isinstance(kernel, ScaledKernel)
         self._machine, self._clock, self._kernel = machine, search.clock, kernel
         self._A, self._group = space.coordinates[rows], space.group
+        self._others = space.coordinates[others]
         self._Y, self._weight = machine.target.forward(search.Y[rows]), search.weight[rows]
         self._left_out = search.left_out[rows]
         self.n_groups = space.n_groups
+        # Where it was evaluated last, with the coefficients and the intercepts there.
+        self._last: tuple[FloatArray, FloatArray, FloatArray] | None = None
+        self._value: tuple[float, FloatArray] = (np.inf, np.empty(0))
 
     def scales_at(self, x: FloatArray) -> FloatArray:
         """Return the logarithms of the scales of the columns."""
         return self._kernel.scales + x[:-1][self._group]
 
-    def machine_at(self, x: FloatArray) -> Machine:
-        """Return the machine of a vector of parameters."""
+    def machine_and_scores(self, x: FloatArray) -> tuple[Machine, FloatArray]:
+        """Return the machine of a vector of parameters, and its scores of the other rows."""
+        self(x)
+        if self._last is None:
+            raise NotPositiveDefiniteError
+        _, coef, intercept = self._last
         kernel = replace(self._kernel, scales=self.scales_at(x))
-        return replace(self._machine, kernel=kernel, C=float(np.exp(x[-1])))
+        machine = replace(self._machine, kernel=kernel, C=float(np.exp(x[-1])))
+        return machine, kernel.matrix(self._others, self._A) @ coef + intercept
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective and its gradient."""
-        self._clock.check()
+        if self._last is None or not np.array_equal(x, self._last[0]):
+            self._clock.check()
+            self._value = self._evaluated(x)
+        return self._value
+
+    def _evaluated(self, x: FloatArray) -> tuple[float, FloatArray]:
         family, scales = FAMILIES[self._kernel.family], self.scales_at(x)
         K = family.gram(self._A, scales)
+        self._last = None
         try:
             found = leave_one_out_gradient(
                 K, self._Y, float(np.exp(-x[-1])), self._weight, self._weight, self._left_out
             )
         except NotPositiveDefiniteError:
             return np.inf, np.zeros_like(x)
+        self._last = x.copy(), found.coef, found.intercept
         by_column = family.gradient(found.kernel_gradient * K, self._A, scales)
         gradient = np.empty_like(x)
         gradient[:-1] = np.bincount(self._group, by_column, minlength=self.n_groups)

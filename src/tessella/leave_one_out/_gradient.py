@@ -34,6 +34,10 @@ class LeaveOneOutGradient:
         Weighted mean over the counted rows of the squared residuals, summed over the outputs.
     residuals : ndarray of shape (m, k)
         Residual of every row in the fit without this row.
+    coef : ndarray of shape (m, k)
+        Coefficients of the fit to all rows.
+    intercept : ndarray of shape (k,)
+        Intercepts of the fit to all rows.
     kernel_gradient : ndarray of shape (m, m)
         Symmetric matrix M whose inner product with a change of K is the change of the error.
     diagonal_gradient : float
@@ -42,6 +46,8 @@ class LeaveOneOutGradient:
 
     error: float
     residuals: FloatArray
+    coef: FloatArray
+    intercept: FloatArray
     kernel_gradient: FloatArray
     diagonal_gradient: float
 
@@ -119,7 +125,9 @@ def leave_one_out_gradient(
     cross = (H @ u) @ a.T
     M -= 0.5 * (cross + cross.T)
     by_ridge = float(ridge @ np.diag(M)) + float(slopes @ ((1.0 - fraction) / ridge))
-    return LeaveOneOutGradient(error, residuals, M, by_ridge)
+    # The residuals of the fit are ridge * a.
+    intercept = (Y - ridge[:, None] * a - K @ a).mean(axis=0)
+    return LeaveOneOutGradient(error, residuals, a, intercept, M, by_ridge)
 
 
 def _centred_inverse(K: FloatArray, ridge: FloatArray) -> FloatArray:
