@@ -1,11 +1,12 @@
 // Bindings of the compiled core. Checks that shapes fit; everything else is checked in Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <omp.h>
 
+#include <exception>
 #include <stdexcept>
 
 #include "kernel_rows.hpp"
+#include "loops.hpp"
 #include "max_product.hpp"
 #include "pair_sums.hpp"
 #include "svm_dual.hpp"
@@ -24,12 +25,20 @@ using Kernel = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Tile = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 
+// For the time of a computation other threads have the interpreter. What the C++ library keeps for
+// the exceptions of a thread is allocated when it is first asked for, and without memory for it
+// the process ends: it is asked for here, before the computation uses memory up.
+struct Computing {
+  const int exceptions = std::uncaught_exceptions();
+  nb::gil_scoped_release release;
+};
+
 template <class T>
 void max_product(const Matrix& left, const Matrix& right, Tile<T> out, int threads) {
   if (left.shape(1) != right.shape(1) || out.shape(0) != left.shape(0) ||
       out.shape(1) != right.shape(0) || (out.shape(1) > 1 && out.stride(1) != 1))
     throw std::invalid_argument("max_product: shapes or strides do not fit");
-  nb::gil_scoped_release release;
+  const Computing computing;
   tessella::max_product<T>(left.data(), left.shape(0), right.data(), right.shape(0),
                            left.shape(1), out.data(), static_cast<std::size_t>(out.stride(0)),
                            threads);
@@ -40,7 +49,7 @@ void max_product_apply(const Matrix& left, const Matrix& right, const Matrix& we
   if (left.shape(1) != right.shape(1) || weights.shape(1) != right.shape(0) ||
       out.shape(0) != left.shape(0) || out.shape(1) != weights.shape(0))
     throw std::invalid_argument("max_product_apply: shapes do not fit");
-  nb::gil_scoped_release release;
+  const Computing computing;
   tessella::max_product_apply(left.data(), left.shape(0), right.data(), right.shape(0),
                               left.shape(1), weights.data(), weights.shape(0), out.data(),
                               threads);
@@ -52,7 +61,7 @@ void absolute_pair_sums(const Matrix& weights, const Matrix& columns, MutableVec
   if (weights.shape(1) != count || columns.shape(1) != count ||
       out.shape(0) != columns.shape(0))
     throw std::invalid_argument("absolute_pair_sums: shapes do not fit");
-  nb::gil_scoped_release release;
+  const Computing computing;
   tessella::absolute_pair_sums(weights.data(), columns.data(), count, columns.shape(0),
                                out.data(), threads);
 }
@@ -63,7 +72,7 @@ tessella::KernelSide kernel_side(const Matrix& room, const Matrix& high, const M
   if (high.shape(0) != count || first.shape(0) != count || second.shape(0) != count ||
       first.shape(1) != second.shape(1))
     throw std::invalid_argument("kernel_matrix: shapes do not fit");
-  return {count, room.data(), high.data(), first.data(), second.data()};
+  return {count, {room.data(), high.data(), first.data(), second.data()}};
 }
 
 template <class T>
@@ -77,17 +86,19 @@ void kernel_matrix(const Matrix& room_left, const Matrix& high_left, const Matri
       first_left.shape(1) != first_right.shape(1) || out.shape(0) != left.count ||
       out.shape(1) != right.count || (out.shape(1) > 1 && out.stride(1) != 1))
     throw std::invalid_argument("kernel_matrix: shapes or strides do not fit");
-  nb::gil_scoped_release release;
-  tessella::kernel_matrix<T>(left, right, room_left.shape(1), high_left.shape(1),
-                             first_left.shape(1), out.data(),
+  const Computing computing;
+  const tessella::FactorSizes sizes{room_left.shape(1), high_left.shape(1), first_left.shape(1)};
+  tessella::kernel_matrix<T>(left, right, sizes, out.data(),
                              static_cast<std::size_t>(out.stride(0)), threads);
 }
 
-// True when Ctrl-C was pressed. The pending exception is cleared: the solver returns its best
-// answer with a status, and the caller decides what to raise.
+// True when Ctrl-C was pressed. The pending KeyboardInterrupt is cleared: the solver returns its
+// best answer with a status, and the caller decides what to raise. What other signal handlers
+// raise is no business of the solver: it is passed on as it is.
 bool interrupted() {
   nb::gil_scoped_acquire acquire;
   if (PyErr_CheckSignals() == 0) return false;
+  if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) throw nb::python_error();
   PyErr_Clear();
   return true;
 }
@@ -106,7 +117,7 @@ nb::tuple solve_dual(Rows& rows, std::size_t size, const Vector& linear, const V
   const tessella::DualLimits limits{tol, resumed, max_iter, seconds, interrupted};
   tessella::DualReport report;
   {
-    nb::gil_scoped_release release;
+    const Computing computing;
     report = tessella::solve_dual(rows, problem, limits, w.data(), gradient.data(), threads);
   }
   return nb::make_tuple(static_cast<int>(report.status), report.iterations, report.intercept,
@@ -138,8 +149,7 @@ template <class T>
 void reset_rows(tessella::KernelRows<T>& rows, const Matrix& room, const Matrix& high,
                 const Matrix& first, const Matrix& second, std::size_t capacity) {
   const auto side = kernel_side(room, high, first, second);
-  rows.reset(side.room, side.high, side.first, side.second, side.count, room.shape(1),
-             high.shape(1), first.shape(1), capacity);
+  rows.reset(side.factors, side.count, {room.shape(1), high.shape(1), first.shape(1)}, capacity);
 }
 
 template <class T>
@@ -152,7 +162,7 @@ void bind_rows(nb::module_& m, const char* name) {
       .def("product", [](const Rows& rows, const Vector& w, MutableVector out, int threads) {
         if (w.shape(0) != rows.size() || out.shape(0) != rows.size())
           throw std::invalid_argument("product: lengths do not fit");
-        nb::gil_scoped_release release;
+        const Computing computing;
         rows.product(w.data(), out.data(), threads);
       }, "w"_a, "out"_a.noconvert(), "threads"_a, "out = K @ w.");
 }
@@ -161,7 +171,9 @@ void bind_rows(nb::module_& m, const char* name) {
 
 NB_MODULE(_native, m) {
   m.doc() = "Compiled loops of Tessella.";
-  m.def("max_threads", &omp_get_max_threads, "Threads OpenMP would use by default.");
+  tessella::loops();  // a wrong TESSELLA_SIMD is an error of the import, not of the first fit
+  m.def("instruction_set", [] { return tessella::loops().name; },
+        "The instruction set of the loops in use: baseline, avx2 or avx512.");
   m.def("max_product", &max_product<double>, "left"_a, "right"_a, "out"_a.noconvert(), "threads"_a,
         "out[i, j] = prod_f min(left[i, f], right[j, f]).");
   m.def("max_product", &max_product<float>, "left"_a, "right"_a, "out"_a.noconvert(), "threads"_a);
