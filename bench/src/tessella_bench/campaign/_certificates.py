@@ -39,6 +39,8 @@ class Recomputed:
         for this purpose.
     rounding : float
         What rounding in double precision may have changed in a bound of this problem.
+    publishing : float
+        What rounding the intercept to a number in units of y may have changed in `primal`.
     infeasibility : float
         By how much the published parameter and coefficients miss their feasible sets, relative to
         their sizes.
@@ -48,6 +50,7 @@ class Recomputed:
     attained: float
     dual: float
     rounding: float
+    publishing: float
     infeasibility: float
 
     @property
@@ -142,12 +145,12 @@ def recompute(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Recomput
     weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     distinct, of_given = _distinct_rows(X, np.asarray(y), weight)
     rows, total = _merged(X, np.asarray(y), weight, distinct, of_given)
-    scale = _target_scale(model, rows[1], total)
-    machines = _machines(model, rows[1], total, scale)
-    coefficients = _coefficients(model, of_given, len(distinct)) / scale[1]
+    units = _Units.of(model, rows[1], total)
+    machines = _machines(model, rows[1], total, units)
+    coefficients = _coefficients(model, of_given, len(distinct)) / units.scale
     witness = _witness(model, distinct, coefficients)
-    intercepts = (np.asarray(model.intercept_, dtype=Long) - scale[0]) / scale[1]
-    predicted = (_predicted(model, rows[0]) - scale[0]) / scale[1]
+    intercepts = units.standardised(model.intercept_)
+    predicted = units.standardised(_predicted(model, rows[0]))
     parts = []
     if isinstance(model.kernel_, list):  # a problem of its own for each pair of classes
         for k, machine in enumerate(machines):
@@ -159,7 +162,12 @@ def recompute(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Recomput
         parts.append(_bounds(*own, coefficients, witness, intercepts, predicted))
     bounds = np.array(parts, dtype=Long)
     primal, attained, dual, rounding = map(float, bounds[:, :4].sum(axis=0))
-    return Recomputed(primal, attained, dual, rounding, float(bounds[:, 4].max()))
+    steepest = sum(
+        machine.C @ (np.abs(machine.target) + 1) if machine.loss == "squared" else machine.C.sum()
+        for machine in machines
+    )
+    publishing = float(units.resolution * steepest)
+    return Recomputed(primal, attained, dual, rounding, publishing, float(bounds[:, 4].max()))
 
 
 def faults(model: Any, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
@@ -184,13 +192,15 @@ def faults(model: Any, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
             found.append(f"objective_={value} and lower_bound_={bound} were called optimal.")
         return found
     slack = own.rounding + 1e-12 * abs(value)
+    publishing = slack + own.publishing
     if own.infeasibility > _FEASIBLE:
         found.append(
             f"The parameter or the coefficients are infeasible by {own.infeasibility:.2e}."
         )
-    for name, attained in (("published model", own.primal), ("predictions", own.attained)):
-        if not attained <= value + slack:
-            found.append(f"The {name} attain {attained!r}, not objective_={value!r}.")
+    if not own.primal <= value + publishing:
+        found.append(f"The published model attains {own.primal!r}, not objective_={value!r}.")
+    if not own.attained <= value + slack:
+        found.append(f"The predictions attain {own.attained!r}, not objective_={value!r}.")
     if not own.dual >= bound - slack:
         found.append(f"lower_bound_={bound!r} is not proved: the dual value is {own.dual!r}.")
     if not own.dual <= value + slack:
@@ -308,31 +318,50 @@ def _witness(model: Any, distinct: Sequence[int], coefficients: LongArray) -> Lo
     return coefficients if kept is None else np.asarray(kept, dtype=Long)[:, list(distinct)]
 
 
-def _target_scale(model: Any, y: NDArray[Any], weight: LongArray) -> tuple[Any, Any]:
-    """Return the mean and the standard deviation that a regression target is standardised with."""
-    if hasattr(model, "classes_"):
-        return Long(0), Long(1)
-    values = np.asarray(y, dtype=np.float64).astype(Long)
-    size = np.abs(values).max()
-    if size == 0:
-        return Long(0), Long(1)
-    shares = weight / weight.sum()
-    units = values / size
-    mean = shares @ units
-    deviation = np.sqrt(shares @ (units - mean) ** 2)
-    return size * mean, size * deviation if deviation > 1e-13 else Long(1)
+@dataclass(frozen=True)
+class _Units:
+    """The origin, the mean and the standard deviation that a regression target is measured in.
+
+    The mean is relative to the origin, which is a value of the target. Differences of numbers of
+    double precision are exact in extended precision, even if the target has a large offset.
+    """
+
+    origin: Any
+    mean: Any
+    scale: Any
+    resolution: Any
+
+    @classmethod
+    def of(cls, model: Any, y: NDArray[Any], weight: LongArray) -> _Units:
+        if hasattr(model, "classes_"):
+            return cls(Long(0), Long(0), Long(1), Long(0))
+        values = np.asarray(y, dtype=np.float64).astype(Long)
+        relative, size = values - values[0], np.abs(values).max()
+        resolution = Long(np.spacing(np.float64(size)))
+        largest = np.abs(relative).max()
+        if largest == 0:
+            return cls(values[0], Long(0), Long(1), resolution)
+        shares, parts = weight / weight.sum(), relative / largest
+        mean = shares @ parts
+        scale = largest * np.sqrt(shares @ (parts - mean) ** 2)
+        scale = scale if scale > 1e-13 * size else Long(1)
+        return cls(values[0], largest * mean, scale, resolution / scale)
+
+    def standardised(self, values: Any) -> LongArray:
+        """Return values in units of the target as standardised ones."""
+        return ((np.asarray(values, dtype=Long) - self.origin) - self.mean) / self.scale
 
 
 def _machines(
     model: Any,
     y: NDArray[Any],
     weight: LongArray,
-    scale: tuple[Any, Any],
+    units: _Units,
 ) -> list[Machine]:
     squared = "Ridge" in type(model).__name__
     everything = np.arange(len(y))
     if not hasattr(model, "classes_"):
-        target = (np.asarray(y, dtype=np.float64).astype(Long) - scale[0]) / scale[1]
+        target = units.standardised(np.asarray(y, dtype=np.float64))
         epsilon = Long(0) if squared else Long(model.epsilon_)
         loss = "squared" if squared else "tube"
         return [Machine(everything, target, Long(model.C) * weight, epsilon, loss)]
