@@ -27,7 +27,7 @@ from tessella.solvers import (
     Monitors,
     SolverResult,
     TablePrinter,
-    choose_solver,
+    run_solver,
     working_memory,
 )
 
@@ -101,7 +101,8 @@ def _state_of(
 def _run_solver(
     estimator: Any, problem: SaddlePoint, start: StartingPoint | None, monitor: Monitors
 ) -> SolverResult:
-    return choose_solver(estimator._solver_name(), problem)(
+    return run_solver(
+        estimator._solver_name(),
         problem,
         tol=estimator.tol,
         max_iter=int(estimator.max_iter),
