@@ -34,8 +34,33 @@ def _as_float(value: Any) -> float:
 
 def _short(value: Any) -> str:
     """Return the text of a value for a message, without the middle if it is very long."""
+    if isinstance(value, int) and abs(value) > 10**60:  # Python refuses to write very long ones
+        return f"an integer of {value.bit_length()} bits"
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:28]}...{text[-28:]}"
+
+
+def require_flags(**values: Any) -> None:
+    """Raise ValueError unless each of some parameters is True or False."""
+    for name, value in values.items():
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name}={value!r} must be True or False.")
+
+
+def require_verbosity(verbose: Any) -> None:
+    """Raise ValueError unless `verbose` is False, True or a whole number that is not negative."""
+    if not isinstance(verbose, Integral) or verbose < 0:
+        raise ValueError(f"verbose={verbose!r} must be a whole number >= 0.")
+
+
+def require_seed(random_state: Any) -> None:
+    """Raise ValueError unless `random_state` is one of the kinds that scikit-learn accepts."""
+    kinds = (Integral, np.random.RandomState)
+    if random_state is not None and not isinstance(random_state, kinds):
+        raise ValueError(
+            f"random_state={random_state!r} must be None, a whole number or a "
+            "numpy.random.RandomState."
+        )
 
 
 def require_threads(n_jobs: Any) -> None:
@@ -137,7 +162,10 @@ def checked_feature_scale(value: Any, n_features: int | None = None) -> FloatArr
     """
     if value is None:
         return None
-    scale = np.asarray(value, dtype=np.float64)
+    try:
+        scale = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        scale = np.array(np.nan)
     if scale.ndim != 1 or not ((scale > 0) & (scale <= 1)).all():
         raise ValueError(
             "feature_scale must have one number in (0, 1] for each feature; use None or 1 for "

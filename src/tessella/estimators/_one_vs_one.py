@@ -105,7 +105,7 @@ class OneVsOneMixin:
 
 def encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], FloatArray]:
     """Return the sorted classes, and for each sample the position of its class among them."""
-    _require_labels(y)
+    require_labels(y)
     check_classification_targets(y)
     # Rows of weight zero count as absent, and so does a class that only they have.
     present = weight > 0
@@ -126,7 +126,7 @@ def encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], Fl
     return classes, codes
 
 
-def _require_labels(y: NDArray[Any]) -> None:
+def require_labels(y: NDArray[Any]) -> None:
     """Raise ValueError for missing labels, which would fail later with a less clear message."""
     if y.dtype.kind != "O":
         return

@@ -31,6 +31,8 @@ from tessella.solvers import (
     working_memory,
 )
 
+_LARGEST_KERNEL_VALUE = 1e100
+
 StateOf = Callable[[SolverResult], FittedState]
 
 
@@ -67,6 +69,7 @@ def solve_problem(
         start = previous.starting_point(problem)
     with limit_blas(), _display(estimator) as display, _flushed(checkpoint):
         bound = _bind(estimator, problem, kernels)
+        _require_finite_values(bound)
         if start is not None and not _fits(start, bound):
             start = None  # the parameter of another kernel set means nothing here
         if start is not None and not resumed:  # that of a kernel, and not of a run of the solver
@@ -120,6 +123,18 @@ def _bind(estimator: Any, problem: TrainingProblem, kernels: KernelSet) -> Bound
     unit = problem.box.apply(problem.rows.X)
     resolved = kernels.resolve(unit, problem.rows.weight)
     return problem.machines.bind(resolved, unit, dtype, estimator.n_jobs)
+
+
+def _require_finite_values(bound: BoundKernelSet) -> None:
+    """Raise ValueError for a kernel set with values that overflow, or that products overflow."""
+    with np.errstate(all="ignore"):
+        largest = float(np.abs(bound.diag(bound.cone.centre)).max())
+    if not largest <= _LARGEST_KERNEL_VALUE:
+        raise ValueError(
+            f"The kernels of {type(bound.kernels).__name__} have values of {largest:.3g} on the "
+            f"training rows, and products with values above {_LARGEST_KERNEL_VALUE:g} overflow. "
+            "Check what scales the kernels, such as the parameter balance."
+        )
 
 
 def _fits(start: StartingPoint, bound: BoundKernelSet) -> bool:

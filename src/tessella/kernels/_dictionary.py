@@ -86,7 +86,7 @@ class KernelDictionary(KernelSet):
                 "[Gaussian(1.0), Polynomial(2)]."
             )
         if not len(self.kernels):
-            raise ValueError("A dictionary needs at least one kernel.")
+            raise ValueError("kernels is empty; a dictionary needs at least one kernel.")
         strangers = [kernel for kernel in self.kernels if not callable(kernel)]
         if strangers:
             raise TypeError(
