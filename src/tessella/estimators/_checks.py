@@ -69,7 +69,7 @@ def require_threads(n_jobs: Any) -> None:
         return
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(
-            f"n_jobs={n_jobs!r} must be a whole number other than 0, or None for all cores."
+            f"n_jobs={n_jobs!r} is not allowed; use None for all cores or a whole number but 0."
         )
 
 

@@ -198,8 +198,9 @@ class KernelDictionary(KernelSet):
         scaled = found.scaled(rows)
         # The same product in both, so that the mean of a diagonal of ones is one to the last bit.
         total = np.ones(len(rows)) @ weight
-        diagonals = [float(kernel.diag(scaled) @ weight / total) for kernel in kernels]
-        _check_diagonals(kernels, diagonals)
+        own = [kernel.diag(scaled) for kernel in kernels]
+        diagonals = [float(diagonal @ weight / total) for diagonal in own]
+        _check_diagonals(kernels, diagonals, [float(diagonal.min()) for diagonal in own])
         _check_functions(kernels, scaled)
         if self.normalisation == "trace":
             return replace(found, factors=1.0 / np.array(diagonals))
@@ -262,13 +263,15 @@ def _mean_and_scale(rows: FloatArray, weight: FloatArray) -> tuple[FloatArray, F
     return mean * unit, np.where(deviation > 1e-13, deviation * unit, 1.0)
 
 
-def _check_diagonals(kernels: Sequence[SingleKernel], diagonals: Sequence[float]) -> None:
-    for kernel, mean in zip(kernels, diagonals, strict=True):
-        if not np.isfinite(mean) or mean <= 0:
+def _check_diagonals(
+    kernels: Sequence[SingleKernel], means: Sequence[float], smallest: Sequence[float]
+) -> None:
+    for kernel, mean, least in zip(kernels, means, smallest, strict=True):
+        if not (np.isfinite(mean) and mean > 0 and least >= 0):
             raise ValueError(
-                f"{kernel!r} has a diagonal with mean {mean} on the training rows: a kernel must "
-                "be finite and positive semidefinite there, and not zero. Check its scale, or "
-                "leave it out."
+                f"{kernel!r} has a diagonal with mean {mean} and smallest entry {least:.3g} on "
+                "the training rows: a kernel must be finite and positive semidefinite there, and "
+                "not zero. Check its scale, or leave it out."
             )
 
 

@@ -111,11 +111,9 @@ def _others(name: str, problem: SaddlePoint, first: Solver) -> Sequence[Solver]:
     """Return the solvers that "auto" tries after its first choice."""
     if name != "auto" or problem.fixed is not None or problem.dual.size > _MOST_ROWS:
         return ()
-    others: list[Solver] = [hybrid]
-    if problem.kernels.dtype == np.float64:
-        others.append(joint)
-    if not problem.dual.is_smooth:
-        others.append(working_set)
+    # The joint method is the fastest where it works; the last resort needs nothing but machines.
+    others: list[Solver] = [joint] if problem.kernels.dtype == np.float64 else []
+    others += [hybrid] if problem.dual.is_smooth else [hybrid, working_set]
     return [solver for solver in others if solver is not first]
 
 
