@@ -307,3 +307,17 @@ def test_other_solvers_start_from_nothing_worse():
     assert result.gap <= 1e-3 or result.status is not SolverStatus.OPTIMAL
     assert [record.iteration for record in seen] == list(range(len(seen)))
     assert len(result.history) == len(seen)
+
+
+def test_a_finished_model_keeps_the_proof_of_its_bound():
+    """Its coefficients alone would prove less, and a warm start has nothing else."""
+    rng = np.random.default_rng(0)
+    X = rng.random((30, 3))
+    y = np.sin(5 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(30)
+    labels = (y > y.mean()).astype(int)
+    model = LearnedKernelSVC(kernels="polynomial", tol=1e-6).fit(X, labels)
+    assert model.gap_ <= 1e-6
+    bound = model.lower_bound_
+    model.set_params(warm_start=True, max_iter=0).fit(X, labels)
+    assert model.lower_bound_ == pytest.approx(bound, rel=1e-9)
+    assert model.gap_ <= 1e-6

@@ -249,6 +249,6 @@ def require_number(name: str, value: Any, *, above_zero: bool) -> None:
     """Raise ValueError unless a parameter of a kernel is a number whose square is one, too."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not 0 <= value <= _LARGEST or (above_zero and value < 1.0 / _LARGEST):
-        least = f"{1.0 / _LARGEST:g}" if above_zero else "0"
+        least = f"a positive finite number from {1.0 / _LARGEST:g}" if above_zero else "from 0"
         shown = repr(value) if not isinstance(value, int) or abs(value) < _LARGEST else "10**100..."
-        raise ValueError(f"{name}={shown} must be a number between {least} and {_LARGEST:g}.")
+        raise ValueError(f"{name}={shown} must be {least} to {_LARGEST:g}.")
