@@ -123,9 +123,117 @@ TABLES = "automatic/test_tables.py"
 QUALITY = "automatic/test_quality.py"
 PROBABILITIES = "automatic/test_probabilities.py"
 LIMITS = "automatic/test_limits.py"
+CERTIFICATES = "faults/test_certificates.py"
+SCALES = "faults/test_scales.py"
 AUTOMATIC_FILES = "automatic/test_model_files.py"
 
 MUTATIONS = (
+    # ---- certificates and scales
+    Mutation(
+        "relative_gap (not finite)",
+        "svm/_solution.py",
+        "if not (np.isfinite(upper) and np.isfinite(lower)):",
+        "if upper == np.inf:",
+        (CERTIFICATES,),
+    ),
+    Mutation(
+        "relative_gap (contradiction)",
+        "svm/_solution.py",
+        "if -_ROUNDING * size <= difference <= 0.0:",
+        "if difference <= 0.0:",
+        (CERTIFICATES,),
+    ),
+    Mutation(
+        "DualPoint._form (NaN)",
+        "problems/_saddle_point.py",
+        "if not value < 0.0:",
+        "if value > 0.0:",
+        (CERTIFICATES,),
+    ),
+    Mutation(
+        "DualPoint._form (indefinite)",
+        "problems/_saddle_point.py",
+        "if value < -_ROUNDING * reach:",
+        "if value < -np.inf:",
+        (CERTIFICATES,),
+    ),
+    Mutation(
+        "Run._keep (not finite)",
+        "solvers/_run.py",
+        "if np.isfinite(certificate.upper) and certificate.upper < self.value:",
+        "if self._best is None or certificate.upper < self.value:",
+        (CERTIFICATES,),
+    ),
+    Mutation(
+        "solve_dual (not finite)",
+        "svm/_dual.py",
+        "if not (np.isfinite(objective) and np.isfinite(primal)):",
+        "if objective == np.inf:",
+        (CERTIFICATES,),
+    ),
+    Mutation(
+        "FunctionKernel (not finite)",
+        "kernels/_functions.py",
+        "if not np.isfinite(values.sum()) and not np.isfinite(values).all():",
+        "if values.size == 0:",
+        (CERTIFICATES,),
+    ),
+    Mutation(
+        "_check_functions (indefinite)",
+        "kernels/_dictionary.py",
+        "if eigenvalues[0] < -_INDEFINITENESS * float(np.abs(eigenvalues).sum()):",
+        "if eigenvalues[-1] < 0.0:",
+        (CERTIFICATES,),
+    ),
+    Mutation(
+        "with_attained_value",
+        "estimators/_attained.py",
+        "if attained <= state.objective_:",
+        "if attained >= state.objective_:",
+        (CERTIFICATES,),
+    ),
+    Mutation(
+        "run_solver (others)",
+        "solvers/_fallback.py",
+        'if name != "auto" or problem.fixed is not None',
+        'if name == "auto" or problem.fixed is not None',
+        (CERTIFICATES,),
+    ),
+    Mutation(
+        "_Continuation.known",
+        "solvers/_fallback.py",
+        "return [(own.parameter, own.w), (own.parameter, own.w_bound)]",
+        "return []",
+        (CERTIFICATES,),
+    ),
+    Mutation(
+        "run_solver (iterations that are left)",
+        "solvers/_fallback.py",
+        "steps = max_iter - result.n_iter",
+        "steps = max_iter",
+        (CERTIFICATES,),
+    ),
+    Mutation(
+        "fitted_state (proof of the bound)",
+        "estimators/_state.py",
+        "proved = np.array_equal(result.w, result.w_bound)",
+        "proved = len(result.w) > 0",
+        (CERTIFICATES,),
+    ),
+    Mutation(
+        "StandardisedTarget.of (units)",
+        "estimators/_standardised.py",
+        "exponent = int(np.frexp(np.abs(y).max())[1])",
+        "exponent = 0",
+        (SCALES,),
+    ),
+    Mutation(
+        "_mean_and_scale (units)",
+        "kernels/_dictionary.py",
+        "unit = np.where(size > 0, size, 1.0)",
+        "unit = np.ones_like(size)",
+        (SCALES,),
+    ),
     # ---- automatic models
     Mutation(
         "_eigenpairs (constant kernels)",
@@ -788,7 +896,7 @@ MUTATIONS = (
     Mutation(
         "Cone.support",
         "cones/_cone.py",
-        "return max(0.0, float(spectrum.values.max(initial=0.0)))",
+        "return float(spectrum.values.max(initial=0.0))",
         "return max(0.0, float(spectrum.values.mean()))",
         (CONES, SADDLE_POINT),
     ),
@@ -852,7 +960,7 @@ MUTATIONS = (
     Mutation(
         "DualPoint.upper (norm)",
         "problems/_saddle_point.py",
-        "return 0.5 * max(0.0, float(self.w @ scores)) + loss, intercept",
+        "return 0.5 * self._form(P, scores) + loss, intercept",
         "return loss, intercept",
         (SADDLE_POINT,),
     ),
@@ -917,8 +1025,8 @@ MUTATIONS = (
     Mutation(
         "Run.replace (bound of the new pair)",
         "solvers/_run.py",
-        "            return False\n        self.raise_bound(point)\n",
-        "            return False\n",
+        "met = self.gap <= self.tol\n        self.raise_bound(point)\n",
+        "met = self.gap <= self.tol\n",
         (JOINT,),
     ),
     Mutation(

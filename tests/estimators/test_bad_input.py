@@ -169,7 +169,7 @@ def test_bad_epsilon(waves):
     ("class_weight", "message"),
     [
         ({9: 1.0}, r"names \['9'\], which are not among"),
-        ({0: -1.0}, "must hold positive"),
+        ({0: -1.0}, r"class_weight\[0\]=-1.0 must be a positive"),
         ("heavy", "must be None, 'balanced' or a dict"),
     ],
 )

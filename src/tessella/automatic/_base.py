@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
@@ -27,7 +27,14 @@ from tessella.automatic._spaces import Space
 from tessella.automatic._table import TableReader
 from tessella.automatic._targets import PlainTarget, Target
 from tessella.backend import effective_threads, in_threads, limit_blas
-from tessella.estimators._checks import require_positive
+from tessella.estimators._checks import (
+    loss_weights,
+    require_flags,
+    require_positive,
+    require_threads,
+    require_unmasked,
+    require_verbosity,
+)
 from tessella.estimators._notebook import NotebookStepMixin
 from tessella.estimators._training_set import TrainingSet
 from tessella.inspection._html import automatic_html
@@ -147,12 +154,14 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         scratch = copy(self)  # nothing of the model changes before the fit has succeeded
         columns = table_columns(scratch, X, self.categorical_features, reset=True)
         n_rows = len(columns[0].values)
+        require_unmasked(y=y, sample_weight=sample_weight)
         target = scratch._read_target(y, n_rows)
         weight = _check_sample_weight(
             sample_weight, np.zeros((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
         )
         reader = TableReader.fit(columns)
         rows = TrainingSet.build(reader.read(columns), target, weight)
+        loss_weights(1.0, rows.weight)  # raises an error if they overflow or vanish
         if len(rows.y) < 2:
             raise ValueError(
                 f"n_samples={n_rows}: there is a single distinct row with a positive weight; a "
@@ -238,7 +247,12 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
             tell=tell,
             n_jobs=self.n_jobs,
         )
-        entries = search.run()
+        entries = [entry for entry in search.run() if np.isfinite(entry.error)]
+        if not entries:
+            raise ValueError(
+                "No machine has finite held-out errors: the features or the target have values "
+                "that double precision cannot compare. Rescale them."
+            )
         held_out = [entry.held_out for entry in entries]
         if self.average:
             steps = settings.average_steps
@@ -317,8 +331,12 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         }
         for name, allowed in known.items():
             given = getattr(self, name)
-            if isinstance(given, str) or not len(given) or not set(given) <= set(allowed):
+            listed = isinstance(given, Collection) and not isinstance(given, str)
+            if not (listed and len(given) and set(given) <= set(allowed)):
                 raise ValueError(f"{name}={given!r} must be a sequence of some of {allowed}.")
+        require_threads(self.n_jobs)
+        require_verbosity(self.verbose)
+        require_flags(refine=self.refine, learn=self.learn, average=self.average)
         if "squared" not in self.losses:
             raise ValueError(
                 f"losses={self.losses!r} must contain 'squared': kernels are compared by the "

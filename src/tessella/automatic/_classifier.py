@@ -12,6 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from tessella.automatic._base import BaseAutomatic, require_length, require_target
 from tessella.automatic._calibration import fit_calibration, probabilities
+from tessella.estimators._one_vs_one import require_labels
 
 FloatArray = NDArray[np.float64]
 
@@ -145,9 +146,10 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
 
     def _read_target(self, y: Any, n_rows: int) -> FloatArray:
         require_target(self, y)
-        check_classification_targets(y)
         y = column_or_1d(y, warn=True)
         require_length(y, n_rows)
+        require_labels(y)
+        check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         return codes.astype(np.float64)
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_y, column_or_1d
 from tessella.automatic._base import BaseAutomatic, require_length, require_target
 from tessella.automatic._calibration import interval_radius
 from tessella.automatic._targets import LogTarget, PlainTarget, Target
+from tessella.estimators._standardised import StandardisedTarget
 
 FloatArray = NDArray[np.float64]
 
@@ -175,12 +176,9 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
         return 1
 
     def _outputs(self, y: FloatArray, weight: FloatArray) -> FloatArray:
-        if y.min() == y.max():  # without rounding, so that the target is predicted exactly
-            self._mean, self._deviation = float(y[0]), 1.0
-            return np.zeros((len(y), 1))
-        self._mean = float(weight @ y / weight.sum())
-        self._deviation = float(np.sqrt(weight @ (y - self._mean) ** 2 / weight.sum()))
-        return np.asarray((y - self._mean) / self._deviation)[:, None]
+        target = StandardisedTarget.of(y, weight)
+        self._mean, self._deviation = target.mean, target.scale
+        return target.values[:, None]
 
     def _targets(self, Y: FloatArray, weight: FloatArray) -> tuple[Target, ...]:
         logarithm = LogTarget.fit(Y[:, 0], weight, -self._mean / self._deviation)
@@ -189,6 +187,7 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
     def _calibrate(self, held_out: FloatArray, y: FloatArray, weight: FloatArray) -> None:
         self._residuals = y - self._mean - self._deviation * held_out[:, 0]
         self._residual_weight = weight
-        spread = weight @ (y - weight @ y / weight.sum()) ** 2
-        error = weight @ self._residuals**2
+        # In units of the deviation, in which squares neither overflow nor vanish.
+        spread = weight @ ((y - self._mean) / self._deviation) ** 2
+        error = weight @ (self._residuals / self._deviation) ** 2
         self.loo_score_ = 1.0 - float(error / spread) if spread > 0 else float(error == 0)

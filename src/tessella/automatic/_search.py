@@ -64,6 +64,11 @@ _FEWEST_LEARNED_ROWS = 30
 _TUBE = 0.3
 
 
+def _or_infinite(error: float) -> float:
+    """Return an error, infinite if it is not a number, so that it cannot win a comparison."""
+    return float(error) if np.isfinite(error) else np.inf
+
+
 @dataclass(frozen=True, eq=False)
 class Machine:
     """A kernel machine that a search has found.
@@ -217,7 +222,7 @@ class Search:
     ) -> tuple[float, Machine]:
         kernel = ScaledKernel(family, space.starting_scales(FAMILIES[family], width))
         best = self._path(space, kernel, rows).best(self.Y[rows], _CS)
-        return best.loo_error, Machine(space, kernel, best.C)
+        return _or_infinite(best.loo_error), Machine(space, kernel, best.C)
 
     def _path(self, space: Space, kernel: MachineKernel, rows: IntArray) -> RidgePath:
         K = kernel.matrix(space.coordinates[rows])
@@ -262,7 +267,7 @@ class Search:
         Y, weight, target = self.Y[self.rows], self.weight[self.rows], machines[0].target
         factor = target.factor(scores, Y, weight)
         held_out = target.backward(scores, factor)
-        error = float(weight @ ((Y - held_out) ** 2).sum(axis=1) / weight.sum())
+        error = _or_infinite(weight @ ((Y - held_out) ** 2).sum(axis=1) / weight.sum())
         machines = tuple(replace(machine, factor=factor) for machine in machines)
         return Entry(machines, held_out, error, stage)
 

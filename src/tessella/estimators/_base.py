@@ -19,7 +19,11 @@ from tessella.estimators._checkpoint import check_path
 from tessella.estimators._checks import (
     checked_feature_scale,
     require_count,
+    require_flags,
     require_positive,
+    require_seed,
+    require_threads,
+    require_verbosity,
     validated,
 )
 from tessella.estimators._convergence import convergence_message
@@ -190,6 +194,14 @@ class BaseLearnedKernel(
             check_path(self.checkpoint)
         if self.precision not in _PRECISIONS:
             raise ValueError(f"precision={self.precision!r} is unknown; use one of {_PRECISIONS}.")
+        require_threads(self.n_jobs)
+        require_verbosity(self.verbose)
+        require_seed(self.random_state)
+        require_flags(
+            early_stopping=self.early_stopping,
+            warm_start=self.warm_start,
+            warn_outside=self.warn_outside,
+        )
         check_solver(self._solver_name())
         check_scaling(self.scaling)
         checked_feature_scale(self.feature_scale)

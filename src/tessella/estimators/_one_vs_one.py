@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
+from tessella.estimators._checks import require_positive
 from tessella.estimators._machines import class_pairs, one_vs_rest_scores, winners
 
 FloatArray = NDArray[np.float64]
@@ -104,7 +105,7 @@ class OneVsOneMixin:
 
 def encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], FloatArray]:
     """Return the sorted classes, and for each sample the position of its class among them."""
-    _require_labels(y)
+    require_labels(y)
     check_classification_targets(y)
     # Rows of weight zero count as absent, and so does a class that only they have.
     present = weight > 0
@@ -125,7 +126,7 @@ def encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], Fl
     return classes, codes
 
 
-def _require_labels(y: NDArray[Any]) -> None:
+def require_labels(y: NDArray[Any]) -> None:
     """Raise ValueError for missing labels, which would fail later with a less clear message."""
     if y.dtype.kind != "O":
         return
@@ -154,9 +155,9 @@ def class_multipliers(
                 f"class_weight names {sorted(map(str, unknown))}, which are not among the classes "
                 f"{classes.tolist()}."
             )
-        factors = [float(class_weight.get(label, 1.0)) for label in classes.tolist()]
-        if min(factors) <= 0:
-            raise ValueError(f"class_weight={class_weight!r} must hold positive numbers.")
+        factors = [class_weight.get(label, 1.0) for label in classes.tolist()]
+        for label, factor in zip(classes.tolist(), factors, strict=True):
+            require_positive(f"class_weight[{label!r}]", factor)
     else:
         raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict.")
     multipliers: FloatArray = np.array(factors)[codes.astype(np.intp)]

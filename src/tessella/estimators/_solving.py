@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tessella.backend import limit_blas, require_memory
+from tessella.estimators._attained import with_attained_value
 from tessella.estimators._callbacks import CallbackMonitor
 from tessella.estimators._checkpoint import Checkpoint, StartingPoint, fingerprint
 from tessella.estimators._early_stopping import ScoreMonitor
@@ -26,9 +27,11 @@ from tessella.solvers import (
     Monitors,
     SolverResult,
     TablePrinter,
-    choose_solver,
+    run_solver,
     working_memory,
 )
+
+_LARGEST_KERNEL_VALUE = 1e100
 
 StateOf = Callable[[SolverResult], FittedState]
 
@@ -66,6 +69,7 @@ def solve_problem(
         start = previous.starting_point(problem)
     with limit_blas(), _display(estimator) as display, _flushed(checkpoint):
         bound = _bind(estimator, problem, kernels)
+        _require_finite_values(bound)
         if start is not None and not _fits(start, bound):
             start = None  # the parameter of another kernel set means nothing here
         if start is not None and not resumed:  # that of a kernel, and not of a run of the solver
@@ -82,7 +86,7 @@ def solve_problem(
         result = _run_solver(estimator, saddle_point, start, Monitors(monitors))
     if checkpoint is not None:
         result = checkpoint.finish(result)
-    return state_of(result)
+    return with_attained_value(state_of(result), result, problem, estimator)
 
 
 def _state_of(
@@ -100,7 +104,8 @@ def _state_of(
 def _run_solver(
     estimator: Any, problem: SaddlePoint, start: StartingPoint | None, monitor: Monitors
 ) -> SolverResult:
-    return choose_solver(estimator._solver_name(), problem)(
+    return run_solver(
+        estimator._solver_name(),
         problem,
         tol=estimator.tol,
         max_iter=int(estimator.max_iter),
@@ -118,6 +123,18 @@ def _bind(estimator: Any, problem: TrainingProblem, kernels: KernelSet) -> Bound
     unit = problem.box.apply(problem.rows.X)
     resolved = kernels.resolve(unit, problem.rows.weight)
     return problem.machines.bind(resolved, unit, dtype, estimator.n_jobs)
+
+
+def _require_finite_values(bound: BoundKernelSet) -> None:
+    """Raise ValueError for a kernel set with values that overflow, or that products overflow."""
+    with np.errstate(all="ignore"):
+        largest = float(np.abs(bound.diag(bound.cone.centre)).max())
+    if not largest <= _LARGEST_KERNEL_VALUE:
+        raise ValueError(
+            f"The kernels of {type(bound.kernels).__name__} have values of {largest:.3g} on the "
+            f"training rows, and products with values above {_LARGEST_KERNEL_VALUE:g} overflow. "
+            "Check what scales the kernels, such as the parameter balance."
+        )
 
 
 def _fits(start: StartingPoint, bound: BoundKernelSet) -> bool:

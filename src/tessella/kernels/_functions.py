@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+_LARGEST = 1e100  # number by which kernels multiply or divide
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -123,11 +125,20 @@ class FunctionKernel:
         right = left if Y is None else self._columns(np.asarray(Y, dtype=np.float64))
         if not len(left) or not len(right):  # which many functions refuse
             return np.zeros((len(left), len(right)))
-        values = np.array(self.function(left, right), dtype=np.float64)  # a copy, to be scaled
+        given = self.function(left, right)
+        if np.iscomplexobj(given):
+            raise ValueError(f"The kernel {self.function!r} gave complex numbers.")
+        values = np.array(given, dtype=np.float64)  # a copy, to be scaled
         if values.shape != (len(left), len(right)):
             raise ValueError(
                 f"The kernel {self.function!r} gave an array of shape {values.shape} for "
                 f"{len(left)} and {len(right)} rows, expected ({len(left)}, {len(right)})."
+            )
+        # A sum over all entries shows whether one of them is not finite, or it overflows itself.
+        if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+            raise ValueError(
+                f"The kernel {self.function!r} gave a NaN or an infinity for some pair of rows. A "
+                "kernel must be finite for all pairs."
             )
         return values
 
@@ -235,7 +246,9 @@ def checked_features(features: Any) -> tuple[int, ...] | None:
 
 
 def require_number(name: str, value: Any, *, above_zero: bool) -> None:
+    """Raise ValueError unless a parameter of a kernel is a number whose square is one, too."""
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0 <= float(value) < np.inf or (above_zero and value == 0):
-        kind = "a positive finite number" if above_zero else "a finite number >= 0"
-        raise ValueError(f"{name}={value!r} must be {kind}.")
+    if not number or not 0 <= value <= _LARGEST or (above_zero and value < 1.0 / _LARGEST):
+        least = f"a positive finite number from {1.0 / _LARGEST:g}" if above_zero else "from 0"
+        shown = repr(value) if not isinstance(value, int) or abs(value) < _LARGEST else "10**100..."
+        raise ValueError(f"{name}={shown} must be {least} to {_LARGEST:g}.")

@@ -185,7 +185,10 @@ def _powers(monomials: str, n_features: int, degree: int) -> tuple[IntArray, Int
 
 def _checked_margin(delta: float | FloatArray, n_features: int) -> Any:
     """Return the margin of the box as a number, or as one number per feature."""
-    margin = np.asarray(delta, dtype=np.float64)
+    try:
+        margin = np.asarray(delta, dtype=np.float64)
+    except (TypeError, ValueError):
+        margin = np.array(np.nan)
     if margin.ndim == 0 and np.isfinite(margin) and margin > 0:
         return float(margin)
     if margin.ndim == 0 or not (np.isfinite(margin).all() and (margin > 0).all()):

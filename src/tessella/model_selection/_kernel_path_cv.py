@@ -21,6 +21,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 
 from tessella.estimators._base import BaseLearnedKernel
+from tessella.estimators._checks import require_threads
 from tessella.model_selection._best_estimator import BestEstimator
 from tessella.model_selection._grid import (
     default_estimator,
@@ -258,6 +259,7 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
 
     def _checked_estimator(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """The estimator to tune, after all checks that are possible before the first fit."""
+        require_threads(self.n_jobs)
         if self.estimator is not None:
             check_learner(self.estimator)
         if not isinstance(self.eliminate, bool | np.bool_):

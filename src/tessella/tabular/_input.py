@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from tessella.estimators._checks import require_unmasked
 from tessella.tabular._columns import (
     Column,
     array_columns,
@@ -48,6 +49,7 @@ def table_columns(
             )
         names = _declared(categorical_features, X.columns) if reset else frozenset()
         return frame_columns(X, names)
+    require_unmasked(X=X)
     if isinstance(X, list | tuple):  # numpy would convert a mixture of numbers and text to text
         X = np.array(X, dtype=object)
     X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
@@ -57,7 +59,7 @@ def table_columns(
 
 def _declared(given: Sequence[Hashable] | None, known: Iterable[Hashable]) -> frozenset[Hashable]:
     """Return the columns that are declared as categories in a fit."""
-    if isinstance(given, str):
+    if isinstance(given, str) or (given is not None and not isinstance(given, Iterable)):
         raise ValueError(
             f"categorical_features={given!r} must be a sequence of columns; use [{given!r}]."
         )
