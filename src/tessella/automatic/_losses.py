@@ -66,7 +66,7 @@ class SquaredError:
         w = dual.feasible(answer.w)
         scores = answer.scores(w)
         intercepts, loss = best_intercepts(dual, scores)
-        energy = 0.5 * max(0.0, float(w @ scores))
+        energy = 0.5 * float(np.maximum(w @ scores, 0.0))  # which keeps a NaN
         gap = relative_gap(energy + loss, dual.kappa(w) - energy)
         return Solution(np.ascontiguousarray(w.reshape(Y.shape[1], -1).T), intercepts, gap)
 

@@ -269,9 +269,9 @@ class Cone(ABC):
         """Return the largest ``<D, P>`` over feasible P, for the spectrum of a gradient D.
 
         Gradients of kernel sets lie in the cone, so a negative value is a rounding error and is
-        replaced by zero.
+        replaced by zero. If the spectrum contains a NaN, the result is one too.
         """
-        return max(0.0, float(spectrum.values.max(initial=0.0)))
+        return float(spectrum.values.max(initial=0.0))
 
     def vertex(self, spectrum: Spectrum) -> Point:
         """Return a feasible P that attains the support function of D."""

@@ -20,6 +20,7 @@ from tessella.estimators._checks import (
     checked_feature_scale,
     require_count,
     require_positive,
+    require_threads,
     validated,
 )
 from tessella.estimators._convergence import convergence_message
@@ -191,6 +192,7 @@ class BaseLearnedKernel(
             check_path(self.checkpoint)
         if self.precision not in _PRECISIONS:
             raise ValueError(f"precision={self.precision!r} is unknown; use one of {_PRECISIONS}.")
+        require_threads(self.n_jobs)
         check_solver(self._solver_name())
         check_scaling(self.scaling)
         checked_feature_scale(self.feature_scale)

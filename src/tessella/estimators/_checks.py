@@ -13,13 +13,72 @@ from tessella.kernels import KernelSet, UnitBox
 
 FloatArray = NDArray[np.float64]
 
+_LARGEST_TOTAL = 1e100  # of the weights of all rows, so that quadratic forms stay finite
+
 
 def require_positive(name: str, value: Any, *, or_zero: bool = False) -> None:
     """Raise ValueError unless a parameter is a positive finite number."""
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0 <= float(value) < np.inf or (value == 0 and not or_zero):
+    if not number or not 0 <= _as_float(value) < np.inf or (value == 0 and not or_zero):
         kind = "a finite number >= 0" if or_zero else "a positive finite number"
-        raise ValueError(f"{name}={value!r} must be {kind}.")
+        raise ValueError(f"{name}={_short(value)} must be {kind}.")
+
+
+def _as_float(value: Any) -> float:
+    """Return a number as a float, an infinity if it is too large to be one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
+
+
+def _short(value: Any) -> str:
+    """Return the text of a value for a message, without the middle if it is very long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:28]}...{text[-28:]}"
+
+
+def require_threads(n_jobs: Any) -> None:
+    """Raise ValueError unless `n_jobs` is None or a whole number other than zero."""
+    if n_jobs is None:
+        return
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs={n_jobs!r} must be a whole number other than 0, or None for all cores."
+        )
+
+
+def require_unmasked(**arguments: Any) -> None:
+    """Raise ValueError for masked values, which scikit-learn would use like any others."""
+    for name, values in arguments.items():
+        if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+            raise ValueError(
+                f"{name} is a masked array with masked values, and a mask would be ignored. Fill "
+                "them in, for example by NaN and tessella.make_tabular_pipeline, or leave out "
+                "their rows."
+            )
+
+
+def loss_weights(C: float, weight: FloatArray) -> FloatArray:
+    """Return the weight of the loss of each row, `C` times its sample weight.
+
+    Raise ValueError if products of the weights would overflow or vanish in double precision.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        weights = float(C) * weight
+        total, least = float(weights.sum()), float(weights.min())
+    if not 1.0 / _LARGEST_TOTAL <= total <= _LARGEST_TOTAL:
+        raise ValueError(
+            f"C={C!r} times the weights of the rows is {total:.3g} in total, and must be between "
+            f"{1.0 / _LARGEST_TOTAL:g} and {_LARGEST_TOTAL:g}, so that products do not overflow. "
+            "Use another C, or sample weights and class weights on another scale."
+        )
+    if not least >= total / _LARGEST_TOTAL:
+        raise ValueError(
+            f"The smallest weight of a row is {least / total:.3g} of the total, too small for "
+            "double precision. Leave out rows of negligible weight: set their sample_weight to 0."
+        )
+    return weights
 
 
 def require_count(name: str, value: Any, *, least: int = 0) -> None:
@@ -39,6 +98,7 @@ def validated(
     X, y, weight : ndarray
         Features in float64, targets or labels, and sample weights.
     """
+    require_unmasked(X=X, y=y, sample_weight=sample_weight)
     try:
         X, y = validate_data(
             estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2, **checks

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import ClassifierMixin
 
 from tessella.estimators._base import BaseLearnedKernel
+from tessella.estimators._checks import loss_weights
 from tessella.estimators._leave_one_out_svm import ClassifierLeaveOneOutMixin
 from tessella.estimators._machines import Machines, class_pairs
 from tessella.estimators._one_vs_one import OneVsOneMixin, class_multipliers, encode_labels
@@ -300,10 +302,11 @@ class LearnedKernelSVC(
     def _prepare(self, data: ValidatedData) -> TrainingProblem:
         classes, codes = encode_labels(data.y, data.weight)
         weight, validation_set = self._hold_out(data, stratify=True)
-        weight = weight * class_multipliers(self.class_weight, classes, codes, weight)
+        with np.errstate(over="ignore"):  # which loss_weights reports
+            weight = weight * class_multipliers(self.class_weight, classes, codes, weight)
         rows = TrainingSet.build(data.X, codes, weight)
         pairs = class_pairs(len(classes))
-        machines = Machines.one_vs_one(rows.y, self.C * rows.weight, pairs)
+        machines = Machines.one_vs_one(rows.y, loss_weights(self.C, rows.weight), pairs)
         return TrainingProblem.build(
             data,
             rows,

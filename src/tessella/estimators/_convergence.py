@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from tessella.estimators._checkpoint import FINISHED
 from tessella.estimators._state import FittedState
 from tessella.inspection._summary import LARGEST_USABLE_GAP, is_far_from_optimal
 from tessella.solvers import SolverStatus
+
+_LARGE_OFFSET = 1e6  # in deviations of the target
 
 _RESUME = "Fit again with warm_start=True to go on from this model."
 _REMEDIES = {
@@ -23,7 +27,7 @@ _REMEDIES = {
 def convergence_message(state: FittedState, estimator: Any) -> str:
     """Text of the warning: how far the solver came, and what to do to get further."""
     tol = estimator.tol
-    remedy = _remedy(SolverStatus(state.status_), estimator)
+    remedy = _remedy(state, estimator)
     if is_far_from_optimal(state.gap_, tol):
         return (
             f"Do not use this model: the {state.solver_} solver stopped ({state.status_}) after "
@@ -38,13 +42,20 @@ def convergence_message(state: FittedState, estimator: Any) -> str:
     )
 
 
-def _remedy(status: SolverStatus, estimator: Any) -> str:
+def _remedy(state: FittedState, estimator: Any) -> str:
+    status = SolverStatus(state.status_)
     if estimator.checkpoint is not None and status not in FINISHED:
         path = os.fspath(estimator.checkpoint)
         return f"Fit the same data again to go on from the checkpoint {path}."
     if status is SolverStatus.OUT_OF_MEMORY:
         return str(estimator._memory_remedy())
     if status is SolverStatus.STALLED:
+        offset = float(np.abs(state.intercept_).max()) / state._target_scale
+        if state.classes_ is None and offset > _LARGE_OFFSET:
+            return (
+                f"Subtract a constant from y: its offset is {offset:.0e} times its deviation, so "
+                "that predictions have few digits left for what was learned."
+            )
         precise = "" if estimator.precision == "float64" else "precision='float64', "
         return f"Use {precise}a smaller C or a larger tol."
     return _REMEDIES[status]

@@ -133,9 +133,10 @@ class RegressorLeaveOneOutMixin(SvmLeaveOneOutMixin):
         from sklearn.metrics import r2_score  # not above, because it is slow to import
 
         rows, predicted = self._rows_of_the_fit(), self.loo_predictions_
-        merged, seen = rows.problem.rows, rows.seen
+        merged, seen, unit = rows.problem.rows, rows.seen, rows.problem.target_scale
         target, weight = merged.y[merged.of_given[seen]], rows.weight[seen]
-        return float(r2_score(target, predicted[seen], sample_weight=weight))
+        # In units in which squares neither overflow nor vanish.
+        return float(r2_score(target / unit, predicted[seen] / unit, sample_weight=weight))
 
     def _leave_one_out(self) -> tuple[NDArray[Any], FloatArray | None]:
         """What ``predict`` would return without each training row; there are no decisions."""

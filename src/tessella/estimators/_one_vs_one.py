@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
+from tessella.estimators._checks import require_positive
 from tessella.estimators._machines import class_pairs, one_vs_rest_scores, winners
 
 FloatArray = NDArray[np.float64]
@@ -154,9 +155,9 @@ def class_multipliers(
                 f"class_weight names {sorted(map(str, unknown))}, which are not among the classes "
                 f"{classes.tolist()}."
             )
-        factors = [float(class_weight.get(label, 1.0)) for label in classes.tolist()]
-        if min(factors) <= 0:
-            raise ValueError(f"class_weight={class_weight!r} must hold positive numbers.")
+        factors = [class_weight.get(label, 1.0) for label in classes.tolist()]
+        for label, factor in zip(classes.tolist(), factors, strict=True):
+            require_positive(f"class_weight[{label!r}]", factor)
     else:
         raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict.")
     multipliers: FloatArray = np.array(factors)[codes.astype(np.intp)]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tessella.backend import limit_blas
+from tessella.estimators._checks import require_unmasked
 from tessella.kernels import LearnedKernel
 
 FloatArray = NDArray[np.float64]
@@ -114,6 +115,7 @@ class PredictionMixin:
             and np.isfinite(X).all()
         ):
             return X
+        require_unmasked(X=X)
         rows: FloatArray = validate_data(self, X, dtype=np.float64, order="C", reset=False)
         return rows
 

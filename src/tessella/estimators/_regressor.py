@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from tessella.estimators._base import BaseLearnedKernel
-from tessella.estimators._checks import require_positive
+from tessella.estimators._checks import loss_weights, require_positive
 from tessella.estimators._leave_one_out_svm import RegressorLeaveOneOutMixin
 from tessella.estimators._machines import Machines
 from tessella.estimators._noise import TUBE_PER_NOISE, noise_level
 from tessella.estimators._problem import TrainingProblem, ValidatedData
+from tessella.estimators._standardised import StandardisedTarget
 from tessella.estimators._training_set import TrainingSet
 from tessella.svm import DualProblem
 
@@ -293,18 +294,19 @@ class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKer
     def _prepare(self, data: ValidatedData) -> TrainingProblem:
         weight, validation_set = self._hold_out(data)
         rows = TrainingSet.build(data.X, np.asarray(data.y, dtype=np.float64), weight)
-        mean, scale = mean_and_deviation(rows.y, rows.weight)
-        target = (rows.y - mean) / scale
-        epsilon = self._tube(rows, target)
-        dual = DualProblem.regression(target, self.C * rows.weight, epsilon)
+        weights = loss_weights(self.C, rows.weight)
+        target = StandardisedTarget.of(rows.y, rows.weight)
+        target.require_room(weights)
+        epsilon = self._tube(rows, target.values)
+        dual = DualProblem.regression(target.values, weights, epsilon)
         return TrainingProblem.build(
             data,
             rows,
             Machines.single(dual),
             self._kernel_set(),
             **self._scaling_params(),
-            target_scale=scale,
-            target_mean=mean,
+            target_scale=target.scale,
+            target_mean=target.mean,
             epsilon=epsilon,
             validation_set=validation_set,
         )
@@ -329,12 +331,3 @@ class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKer
             Predicted values, in the units of y.
         """
         return self._scores(X)[:, 0]
-
-
-def mean_and_deviation(y: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """Weighted mean and standard deviation; the latter is 1 for a constant target."""
-    mean = float(np.average(y, weights=weight))
-    deviation = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
-    # The deviation of a constant target is rounding noise and must not be divided by.
-    noise = 1e-13 * max(abs(float(y.max())), abs(float(y.min())))
-    return mean, deviation if deviation > noise else 1.0

@@ -10,11 +10,12 @@ from sklearn.base import RegressorMixin
 
 from tessella.backend import require_memory
 from tessella.estimators._base import BaseLearnedKernel
+from tessella.estimators._checks import loss_weights
 from tessella.estimators._fit_rows import FitRows
 from tessella.estimators._leave_one_out_svm import RegressorLeaveOneOutMixin
 from tessella.estimators._machines import Machines
 from tessella.estimators._problem import TrainingProblem, ValidatedData
-from tessella.estimators._regressor import mean_and_deviation
+from tessella.estimators._standardised import StandardisedTarget
 from tessella.estimators._training_set import TrainingSet
 from tessella.leave_one_out import ridge_leave_one_out
 
@@ -325,16 +326,17 @@ class LearnedKernelRidge(
     def _prepare(self, data: ValidatedData) -> TrainingProblem:
         weight, validation_set = self._hold_out(data)
         rows = TrainingSet.build(data.X, np.asarray(data.y, dtype=np.float64), weight)
-        mean, scale = mean_and_deviation(rows.y, rows.weight)
-        targets = ((rows.y - mean) / scale)[:, None]
+        weights = loss_weights(self.C, rows.weight)
+        target = StandardisedTarget.of(rows.y, rows.weight)
+        target.require_room(weights)
         return TrainingProblem.build(
             data,
             rows,
-            Machines.outputs(targets, self.C * rows.weight),
+            Machines.outputs(target.values[:, None], weights),
             self._kernel_set(),
             **self._scaling_params(),
-            target_scale=scale,
-            target_mean=mean,
+            target_scale=target.scale,
+            target_mean=target.mean,
             validation_set=validation_set,
         )
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
+from tessella.estimators._checks import loss_weights
 from tessella.estimators._leave_one_out_svm import ClassifierLeaveOneOutMixin
 from tessella.estimators._machines import Machines
 from tessella.estimators._one_vs_one import class_multipliers, encode_labels
@@ -293,7 +294,7 @@ class LearnedKernelRidgeClassifier(
         return TrainingProblem.build(
             data,
             rows,
-            Machines.outputs(targets, self.C * factors * rows.weight),
+            Machines.outputs(targets, loss_weights(self.C, factors * rows.weight)),
             self._kernel_set(),
             **self._scaling_params(),
             classes=classes,

@@ -66,7 +66,7 @@ def _combined(problem: TrainingProblem, parts: Sequence[FittedState]) -> FittedS
     )
     if all(part._w_bound is None for part in parts):
         return combined_state(problem, parts, coefficients, None)
-    # The coefficients of a finished pair prove its bound, as far as a resumed fit is concerned.
+    # The coefficients of a pair prove its bound unless it has others for that.
     bounds = [
         own[None] if part._w_bound is None else part._w_bound
         for part, own in zip(parts, coefficients, strict=True)

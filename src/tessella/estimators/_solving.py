@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend import limit_blas, require_memory
+from tessella.estimators._attained import with_attained_value
 from tessella.estimators._callbacks import CallbackMonitor
 from tessella.estimators._checkpoint import Checkpoint, StartingPoint, fingerprint
 from tessella.estimators._early_stopping import ScoreMonitor
@@ -93,7 +94,7 @@ def solve_problem(
         result = _run_solver(estimator, saddle_point, start, Monitors(monitors), spent)
     if checkpoint is not None:
         result = checkpoint.finish(result)
-    return state_of(result)
+    return with_attained_value(state_of(result), result, problem, estimator)
 
 
 def _state_of(

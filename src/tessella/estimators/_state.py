@@ -45,7 +45,7 @@ class FittedState:
         Standard deviation of the target, by which ``dual_coef_`` is multiplied.
     _w_bound : ndarray of shape (n_machines, _n_rows) or None
         Coefficients that prove ``lower_bound_``, for the standardised target and in the layout of
-        the data as given. None after a fit that has reached its tolerance, which nobody resumes.
+        the data as given. None if ``dual_coef_`` proves it.
     _sample_rows : ndarray of shape (at most 256, n_features)
         Training rows from which the relevance of features is computed.
     _training_range : ndarray of shape (2, n_features)
@@ -113,7 +113,8 @@ def fitted_state(
         The answer.
     """
     kernel = LearnedKernel(kernels, result.parameter, problem.box)
-    unfinished = result.status is not SolverStatus.OPTIMAL
+    # Whoever wants to check the certificate again, or to resume the fit, needs what proves it.
+    proved = np.array_equal(result.w, result.w_bound)
     return FittedState(
         kernel_=kernel,
         parameter_=kernel.parameter,
@@ -127,7 +128,7 @@ def fitted_state(
         status_=result.status.value,
         solver_=result.solver,
         validation_scores_=None if problem.validation_set is None else np.array(scores),
-        _w_bound=problem.layouts.stacked_to_given(result.w_bound) if unfinished else None,
+        _w_bound=None if proved else problem.layouts.stacked_to_given(result.w_bound),
     )
 
 

@@ -34,6 +34,8 @@ _NORMALISATIONS = ("trace", "cosine", None)
 # instead of computing them again.
 MOST_STACKED, MOST_STACKED_BYTES = 64, 1 << 30
 _TILE_ENTRIES = 1 << 16  # half a megabyte, which stays in the cache of a core
+# Functions of a user are checked on this many rows, up to rounding in single precision.
+_CHECKED_ROWS, _ASYMMETRY, _INDEFINITENESS = 200, 1e-5, 1e-8
 
 
 @dataclass
@@ -44,8 +46,9 @@ class KernelDictionary(KernelSet):
     ----------
     kernels : sequence of Gaussian, Polynomial or callables
         Kernels to weigh. A callable takes two arrays of rows and returns the matrix between them,
-        which must be positive semidefinite if both arrays are the same. The kernels of
-        scikit-learn's Gaussian processes are such callables.
+        which must be symmetric and positive semidefinite if both arrays are the same; this is
+        checked on at most 200 training rows. The kernels of scikit-learn's Gaussian processes are
+        such callables.
     each_feature : bool, default=False
         Whether every kernel without `features` of its own is used on all features and, in
         addition, once on each feature alone. Constant features are left out.
@@ -197,6 +200,7 @@ class KernelDictionary(KernelSet):
         total = np.ones(len(rows)) @ weight
         diagonals = [float(kernel.diag(scaled) @ weight / total) for kernel in kernels]
         _check_diagonals(kernels, diagonals)
+        _check_functions(kernels, scaled)
         if self.normalisation == "trace":
             return replace(found, factors=1.0 / np.array(diagonals))
         return replace(found, cosine=self.normalisation == "cosine")
@@ -250,9 +254,12 @@ def _unresolved() -> ValueError:
 
 def _mean_and_scale(rows: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the weighted mean and standard deviation of each feature, 1 for a constant one."""
-    mean = np.average(rows, axis=0, weights=weight)
-    deviation = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weight))
-    return mean, np.where(deviation > 1e-13 * np.abs(rows).max(axis=0), deviation, 1.0)
+    size = np.abs(rows).max(axis=0)
+    unit = np.where(size > 0, size, 1.0)  # in units of it, squares neither overflow nor vanish
+    relative = rows / unit
+    mean = np.average(relative, axis=0, weights=weight)
+    deviation = np.sqrt(np.average((relative - mean) ** 2, axis=0, weights=weight))
+    return mean * unit, np.where(deviation > 1e-13, deviation * unit, 1.0)
 
 
 def _check_diagonals(kernels: Sequence[SingleKernel], diagonals: Sequence[float]) -> None:
@@ -261,6 +268,26 @@ def _check_diagonals(kernels: Sequence[SingleKernel], diagonals: Sequence[float]
             raise ValueError(
                 f"{kernel!r} has a diagonal with mean {mean} on the training rows: a kernel must "
                 "be finite and positive semidefinite there, and not zero. Check its scale, or "
+                "leave it out."
+            )
+
+
+def _check_functions(kernels: Sequence[SingleKernel], scaled: FloatArray) -> None:
+    """Raise ValueError for a function that is no kernel on some of the training rows."""
+    some = np.unique(np.linspace(0, len(scaled) - 1, _CHECKED_ROWS).round().astype(np.intp))
+    for kernel in kernels:
+        if not isinstance(kernel, FunctionKernel):
+            continue
+        K = kernel(scaled[some])
+        size = float(np.abs(K).max())
+        if float(np.abs(K - K.T).max()) > _ASYMMETRY * size:
+            raise ValueError(f"{kernel!r} is not symmetric: k(x, z) and k(z, x) differ.")
+        eigenvalues = np.linalg.eigvalsh(0.5 * (K + K.T) / size)
+        if eigenvalues[0] < -_INDEFINITENESS * float(np.abs(eigenvalues).sum()):
+            raise ValueError(
+                f"{kernel!r} is not positive semidefinite: its matrix on {len(some)} training rows "
+                f"has the eigenvalue {size * eigenvalues[0]:.3g} next to "
+                f"{size * eigenvalues[-1]:.3g}. Certificates need positive semidefinite kernels; "
                 "leave it out."
             )
 

@@ -129,6 +129,12 @@ class FunctionKernel:
                 f"The kernel {self.function!r} gave an array of shape {values.shape} for "
                 f"{len(left)} and {len(right)} rows, expected ({len(left)}, {len(right)})."
             )
+        # A sum over all entries shows whether one of them is not finite, or it overflows itself.
+        if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+            raise ValueError(
+                f"The kernel {self.function!r} gave a NaN or an infinity for some pair of rows. A "
+                "kernel must be finite for all pairs."
+            )
         return values
 
     def _columns(self, X: FloatArray) -> FloatArray:

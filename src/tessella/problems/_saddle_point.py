@@ -27,6 +27,9 @@ from tessella.svm import DualProblem, best_intercepts, relative_gap
 
 FloatArray = NDArray[np.float64]
 
+# Negative value of a quadratic form, relative to the sizes of its terms, that rounding explains.
+_ROUNDING = 1e-8
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -128,7 +131,26 @@ class DualPoint:
         """Largest ``wᵀK(P)w`` over all feasible P, or its value at the fixed parameter."""
         if self._problem.fixed is None:
             return self._problem.cone.support(self.spectrum)
-        return max(0.0, float(self.w @ self._moments.scores(self._problem.fixed)))
+        fixed = self._problem.fixed
+        return self._form(fixed, self._moments.scores(fixed))
+
+    def _form(self, P: Point, scores: FloatArray) -> float:
+        """Return ``wᵀK(P)w`` for the scores K(P)w, without the rounding that makes it negative.
+
+        A NaN stays what it is, so that it cannot become part of a bound.
+        """
+        value = float(self.w @ scores)
+        if not value < 0.0:
+            return value
+        # If K(P) is positive semidefinite, no sum of this product is larger than this.
+        reach = float(np.abs(self.w) @ np.sqrt(np.maximum(self._problem.kernels.diag(P), 0.0))) ** 2
+        if value < -_ROUNDING * reach:
+            raise ValueError(
+                "The kernel matrix is not positive semidefinite on the training rows: it has a "
+                f"quadratic form of {value:.3g}. Bounds of the optimum need a positive "
+                "semidefinite kernel; leave out the kernels that are not."
+            )
+        return 0.0
 
     def sensitivities(self, face: Face, rows: NDArray[np.intp]) -> Sensitivities:
         """Return the derivatives of the scores of `rows` with respect to a parameter of a face."""
@@ -157,8 +179,7 @@ class DualPoint:
         dual = self._problem.dual
         scores = self._moments.scores(P)
         intercept, loss = best_intercepts(dual, scores)
-        # A negative value of this positive semidefinite quadratic form is rounding.
-        return 0.5 * max(0.0, float(self.w @ scores)) + loss, intercept
+        return 0.5 * self._form(P, scores) + loss, intercept
 
     def certificate(self, P: Point) -> Certificate:
         """Return the bounds that this w and a feasible P prove."""

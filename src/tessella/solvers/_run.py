@@ -379,25 +379,26 @@ class Run:
         assert self._best is not None
         point, before = self.problem.at(w), self._best[2].upper
         upper, intercept = point.upper(P)
-        if upper > before + 0.1 * self.tol * abs(before):
+        if not upper <= before + 0.1 * self.tol * abs(before):  # also if it is not a number
             return False
         # Only now, because the lower bound of a dictionary is a pass over all of its kernels.
-        bound = max(self._bound, point.lower)
-        if relative_gap(upper, bound) > self.tol >= self.gap:
-            return False
+        met = self.gap <= self.tol
         self.raise_bound(point)
-        self._best = (P.copy(), point.w.copy(), Certificate(upper, bound, intercept))
+        if met and relative_gap(upper, self._bound) > self.tol:
+            return False
+        self._best = (P.copy(), point.w.copy(), Certificate(upper, self._bound, intercept))
         return True
 
     def raise_bound(self, point: DualPoint) -> None:
         """Keep the lower bound of a dual vector if it is the best one so far."""
-        if point.lower > self._bound:
+        if np.isfinite(point.lower) and point.lower > self._bound:
             self._bound, self._bound_w = point.lower, point.w.copy()
 
     def _keep(self, P: Point, point: DualPoint) -> None:
+        """Keep a pair if it is the best one so far; one without finite bounds is no pair."""
         certificate = point.certificate(P)
         self.raise_bound(point)
-        if self._best is None or certificate.upper < self._best[2].upper:
+        if np.isfinite(certificate.upper) and certificate.upper < self.value:
             self._best = (P.copy(), point.w.copy(), certificate)
 
     def finish(self, status: SolverStatus) -> SolverResult:
@@ -482,4 +483,9 @@ def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:
         status = SolverStatus.OUT_OF_MEMORY
     if status is SolverStatus.INTERRUPTED and not run.has_answer:
         raise KeyboardInterrupt
+    if not run.has_answer:
+        raise ValueError(
+            "The problem has no finite bounds in double precision: its kernel values or its "
+            "products with dual vectors overflow. Use a smaller C, or kernels on another scale."
+        )
     return run.finish(status)

@@ -257,6 +257,12 @@ class _DualSolver:
             limits.threads,
         )
         effort.pair_steps += n_steps
+        if not (np.isfinite(objective) and np.isfinite(primal)):
+            raise ValueError(
+                "The bounds of the support vector machine are not finite: the kernel matrix "
+                "contains a NaN or an infinity, or its products with dual vectors overflow. Check "
+                "the kernel, or use a smaller C."
+            )
         return DualSolution(
             w=self._w,
             gradient=self._gradient,
@@ -293,7 +299,7 @@ def _linear_solution(
         answer = SmoothDual(matrix, problem)
         w = problem.feasible(answer.w)
         scores = matrix @ w
-    energy = 0.5 * max(0.0, float(w @ scores))
+    energy = 0.5 * float(np.maximum(w @ scores, 0.0))  # which keeps a NaN
     intercept, loss = best_intercept(problem, scores)
     objective, primal = problem.kappa(w) - energy, energy + loss
     # At the optimum the slope of the loss is w, so this is the distance of the two.

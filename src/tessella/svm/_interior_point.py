@@ -180,11 +180,16 @@ class InteriorPoint:
         kappa = float(halves.cost @ state.alpha) - 0.5 * float(bent @ state.alpha)
         value = abs(kappa - 0.5 * float(w @ here.scores))
         value += 1e-12 * self._scale
-        self.merit = max(
-            self.gap / value,
-            cone.magnitude(self.cone_residual) / value,
-            float(np.abs(self.alpha_residual).max()) / self._scale,
-            abs(self.trace_residual),
+        # Not max, which would pass over a NaN.
+        self.merit = float(
+            np.max(
+                [
+                    self.gap / value,
+                    cone.magnitude(self.cone_residual) / value,
+                    float(np.abs(self.alpha_residual).max()) / self._scale,
+                    abs(self.trace_residual),
+                ]
+            )
         )
 
     def _complementarity(self) -> float:

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+# Excess of a lower bound over an upper bound, relative to it, that rounding explains.
+_ROUNDING = 1e-12
+
 
 class DualStatus(Enum):
     """The reason why :func:`solve_dual` stopped.
@@ -79,15 +82,32 @@ class DualSolution:
 
 
 def relative_gap(upper: float, lower: float) -> float:
-    """Return ``(upper - lower) / |upper|``, or 0 when the two bounds agree.
+    """Return the relative gap ``(upper - lower) / |upper|`` that two bounds prove.
 
     Parameters
     ----------
     upper : float
         Upper bound of the optimum.
     lower : float
-        Lower bound of the optimum. A value above the upper bound, which rounding can cause,
-        gives 0.
+        Lower bound of the optimum.
+
+    Returns
+    -------
+    float
+        The gap, which is 0 if the bounds agree up to rounding. A bound that is not a finite number
+        proves nothing, and the gap is infinite. So it is for two bounds of which one is zero.
+        If the lower bound exceeds the upper one by more than rounding, the bounds contradict each
+        other, and the gap is the size of the contradiction.
+
+    Examples
+    --------
+    >>> from tessella.svm import relative_gap
+    >>> relative_gap(4.0, 3.0), relative_gap(4.0, 4.0), relative_gap(float("nan"), 4.0)
+    (0.25, 0.0, inf)
     """
-    difference = max(0.0, upper - lower)
-    return difference / max(abs(upper), np.finfo(float).tiny) if difference else 0.0
+    if not (np.isfinite(upper) and np.isfinite(lower)):
+        return np.inf
+    difference, size = float(upper) - float(lower), abs(float(upper))
+    if -_ROUNDING * size <= difference <= 0.0:
+        return 0.0
+    return abs(difference) / size if size else np.inf

@@ -1,0 +1,1 @@
+"""The campaign against false certificates, hangs and crashes."""
