@@ -77,7 +77,9 @@ def solve_problem(
         start = previous.starting_point(problem)
     with limit_blas(), _display(estimator) as display, _flushed(checkpoint):
         bound = _bind(estimator, problem, kernels)
-        if start is not None and not _fits(start, bound):
+        if start is not None and resumed:
+            start.require_place_in(bound.cone, problem.machines.dual.size, estimator.checkpoint)
+        elif start is not None and not _fits(start, bound):
             start = None  # the parameter of another kernel set means nothing here
         if start is not None and not resumed:  # that of a kernel, and not of a run of the solver
             start = start.with_parameter(bound.free_parameter(start.parameter))
