@@ -23,6 +23,7 @@ from tessella.cones import Blocks, Cone, Point
 from tessella.estimators._training_set import TrainingSet
 from tessella.kernels import KernelSet, UnitBox
 from tessella.solvers import IterationRecord, Monitor, SolverResult, SolverStatus
+from tessella.solvers._result import continued
 from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
@@ -208,24 +209,6 @@ class Checkpoint(Monitor):
 def _finite(number: float) -> float | None:
     """Return a number as JSON can represent it: None for one that is not finite."""
     return float(number) if np.isfinite(number) else None
-
-
-def continued(
-    earlier: tuple[IterationRecord, ...], history: tuple[IterationRecord, ...]
-) -> tuple[IterationRecord, ...]:
-    """The records of two runs as those of one, with counts and times added up."""
-    if not earlier:
-        return history
-    last = earlier[-1]
-    totals = ("time", "n_svm", "svm_iter", "n_newton")
-    return earlier + tuple(
-        replace(
-            record,
-            iteration=record.iteration + len(earlier),
-            **{name: getattr(record, name) + getattr(last, name) for name in totals},
-        )
-        for record in history
-    )
 
 
 def _read(path: Path) -> _CheckpointContent:

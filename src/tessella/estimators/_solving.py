@@ -29,8 +29,8 @@ from tessella.solvers import (
     Monitors,
     SolverResult,
     TablePrinter,
-    choose_solver,
     parameter_memory,
+    run_solver,
     working_memory,
 )
 
@@ -120,7 +120,8 @@ def _run_solver(
 ) -> SolverResult:
     """Run the solver for what is left of the time limit, after the seconds that were spent."""
     limit = estimator.time_limit
-    return choose_solver(estimator._solver_name(), problem)(
+    return run_solver(
+        estimator._solver_name(),
         problem,
         tol=estimator.tol,
         max_iter=int(estimator.max_iter),

@@ -26,6 +26,7 @@ fixed           The machines of a parameter that is not learned. It is chosen fo
 Measurements are on the page "Benchmarks" of the documentation (``docs/benchmarks.md``).
 """
 
+from tessella.solvers._fallback import run_solver
 from tessella.solvers._monitor import Monitor, Monitors
 from tessella.solvers._progress import TablePrinter
 from tessella.solvers._registry import (
@@ -70,6 +71,7 @@ __all__ = [
     "joint",
     "newton",
     "parameter_memory",
+    "run_solver",
     "run_to_end",
     "sdp",
     "simple_mkl",

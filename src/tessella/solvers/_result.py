@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -129,3 +129,21 @@ class SolverResult:
     def gap(self) -> float:
         """Relative gap between `value` and `bound`."""
         return relative_gap(self.value, self.bound)
+
+
+def continued(
+    earlier: tuple[IterationRecord, ...], history: tuple[IterationRecord, ...]
+) -> tuple[IterationRecord, ...]:
+    """Return the records of two runs as those of one, with counts and times added up."""
+    if not earlier:
+        return history
+    last = earlier[-1]
+    totals = ("time", "n_svm", "svm_iter", "n_newton")
+    return earlier + tuple(
+        replace(
+            record,
+            iteration=record.iteration + len(earlier),
+            **{name: getattr(record, name) + getattr(last, name) for name in totals},
+        )
+        for record in history
+    )
