@@ -17,8 +17,10 @@ module                     contents
 ``_kills``                 processes that are killed while they fit or write
 ``_interrupts``            processes that get signals while they fit
 ``_processes``             forked and spawned processes, and threads
-``_limits``                limits of memory, before and during a fit, and deadlines
+``_limits``                limits of memory, before and during a fit
+``_deadlines``             time limits of fits
 ``_children``              forked processes that report what they have found
+``_patience``              hangs, told from a machine that is busy with other work
 ``_problems``              random estimators and data
 ``_certificates``          certificates, computed again; ``_definitions`` has the kernels
 ``_runner``, ``_worker``   the processes that run cases

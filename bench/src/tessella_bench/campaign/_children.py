@@ -6,12 +6,13 @@ import os
 import pickle
 import select
 import signal
-import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+from tessella_bench.campaign._patience import Patience
 
 _PATIENCE = 40.0  # seconds after which a child counts as hanging
 
@@ -52,7 +53,7 @@ def in_child(
     disturb : callable, optional
         Called in this process with the number of the child.
     patience : float
-        Seconds to wait for the child.
+        Seconds to wait for the child, or longer if it is ready to run and does not get to.
     """
     read_end, write_end = os.pipe()
     child = os.fork()
@@ -63,7 +64,7 @@ def in_child(
     try:
         if disturb is not None:
             disturb(child)
-        data, ended = _read_all(read_end, patience)
+        data, ended = _read_all(read_end, child, patience)
     finally:
         os.close(read_end)
     if not ended:
@@ -89,14 +90,16 @@ def _work_and_exit(work: Callable[[], Any], write_end: int) -> None:
         os._exit(status)
 
 
-def _read_all(end: int, patience: float) -> tuple[bytes, bool]:
+def _read_all(end: int, child: int, seconds: float) -> tuple[bytes, bool]:
     """Read what a child writes, and return whether it has closed its end in time."""
-    deadline = time.monotonic() + patience
+    patience = Patience(child, seconds)
     parts: list[bytes] = []
     while True:
-        ready, _, _ = select.select([end], [], [], max(0.0, deadline - time.monotonic()))
+        ready, _, _ = select.select([end], [], [], seconds)
         if not ready:
-            return b"", False
+            if patience.is_over():
+                return b"", False
+            continue
         part = os.read(end, 1 << 16)
         if not part:
             return b"".join(parts), True

@@ -18,6 +18,7 @@ from typing import IO
 
 from tessella_bench.campaign._outcome import CRASH, HANG, Outcome
 from tessella_bench.campaign._parts import Part
+from tessella_bench.campaign._patience import Patience
 from tessella_bench.campaign._record import Result
 from tessella_bench.campaign._worker import BEGIN, END
 
@@ -97,12 +98,16 @@ def _followed(
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     threading.Thread(target=_pump, args=(process.stdout, lines), daemon=True).start()
     current, began, limit, done = numbers[0], time.monotonic(), _START_SECONDS, 0
+    patience = Patience(process.pid, limit)
     while done < len(numbers):
         try:
-            line = lines.get(timeout=max(0.0, began + limit - time.monotonic()))
+            line = lines.get(timeout=limit)
         except queue.Empty:
-            detail = f"no answer within {limit:.0f} seconds"
-            yield Result(part.name, current, limit, Outcome(HANG, "process", detail))
+            if not patience.is_over():
+                continue
+            seconds = time.monotonic() - began
+            detail = f"no answer within {seconds:.0f} seconds"
+            yield Result(part.name, current, seconds, Outcome(HANG, "process", detail))
             return
         if line is None:
             detail = f"{_way_of_death(process)}: {_tail(errors)}"
@@ -112,10 +117,10 @@ def _followed(
         word, _, rest = line.partition(" ")
         if word == BEGIN:
             current, began, limit = int(rest), time.monotonic(), part.seconds
+            patience = Patience(process.pid, limit)
         elif word == END:
             number, seconds, outcome = json.loads(rest)
             done += 1
-            began, limit = time.monotonic(), part.seconds
             yield Result(part.name, number, seconds, Outcome(**outcome))
 
 
