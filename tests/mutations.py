@@ -467,8 +467,8 @@ MUTATIONS = (
         (LIMITS,),
     ),
     Mutation(
-        "_Encoder._place",
-        "persistence.py",
+        "Encoder._place",
+        "persistence/_coding.py",
         "        if id(value) not in self._places:",
         "        if True:",
         (AUTOMATIC_FILES,),

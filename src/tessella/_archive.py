@@ -17,10 +17,12 @@ import io
 import json
 import math
 import os
+import platform
+import re
 import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from errno import ENOENT
 from pathlib import Path
@@ -216,18 +218,49 @@ class ArchiveFormat:
 
 
 def remove_unfinished(path: str | os.PathLike[str]) -> None:
-    """Delete temporary files that a process left behind when it was killed while writing a file."""
+    """Delete temporary files that a process left behind when it was killed while writing a file.
+
+    Only files for this very path are deleted, and only those of processes of this machine that no
+    longer run: another process may be writing the same file at this moment.
+    """
     target = Path(os.path.realpath(path))
-    for leftover in target.parent.glob(f".{_escaped(target.name)}.*.tmp"):
-        leftover.unlink(missing_ok=True)
+    ours = re.compile(rf"\.{re.escape(target.name)}\.{_machine()}-(\d+)-[0-9a-f]{{32}}\.tmp")
+    with suppress(OSError):  # a folder that cannot be listed, or a file of somebody else
+        for entry in target.parent.iterdir():
+            found = ours.fullmatch(entry.name)
+            if found and entry not in _IN_WORK and not _is_other_process(int(found[1])):
+                entry.unlink(missing_ok=True)
 
 
-def _escaped(name: str) -> str:
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+# Temporary files that this process is writing, perhaps in several threads.
+_IN_WORK: set[Path] = set()
+
+
+def _machine() -> str:
+    """Return a short digest of the name of this machine: only its processes can be looked up."""
+    return _sha256(platform.node().encode())[:8]
+
+
+def _is_other_process(number: int) -> bool:
+    """Return whether a process of that number is running that is not this one."""
+    if number == os.getpid():
+        return False  # of an earlier process with the same number, as happens in containers
+    if os.name == "nt":
+        return False  # signals would end the process, and files in use cannot be deleted there
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def _write_atomically(target: Path, members: dict[str, bytes]) -> None:
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    remove_unfinished(target)
+    own = f"{_machine()}-{os.getpid()}-{uuid.uuid4().hex}"
+    temporary = target.with_name(f".{target.name}.{own}.tmp")
+    _IN_WORK.add(temporary)
     try:
         with open(temporary, "xb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -239,6 +272,8 @@ def _write_atomically(target: Path, members: dict[str, bytes]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    finally:
+        _IN_WORK.discard(temporary)
 
 
 def _sha256(data: bytes) -> str:

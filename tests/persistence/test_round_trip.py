@@ -253,7 +253,7 @@ class Shifted(PolynomialKernels):
 def registered(monkeypatch):
     """The tables as they were, after the test."""
     for name in ("_CLASSES", "_TAGS"):
-        monkeypatch.setattr(persistence, name, dict(getattr(persistence, name)))
+        monkeypatch.setattr(persistence._types, name, dict(getattr(persistence._types, name)))
 
 
 @pytest.mark.parametrize("together", [False, True], ids=["alone", "in a sum"])
@@ -279,7 +279,7 @@ def test_a_kernel_set_that_is_not_registered_is_named(registered, tmp_path):
     tessella.save(
         LearnedKernelSVC(kernels=register_kernel_set(Shifted)(2)).fit(X, SIGN), tmp_path / "m.tsl"
     )
-    del persistence._CLASSES["shifted"]
+    del persistence._types._CLASSES["shifted"]
     with pytest.raises(ModelFileError, match=r"'shifted' is unknown.*register_kernel_set"):
         tessella.load(tmp_path / "m.tsl")
 

@@ -71,13 +71,13 @@ class PSD(Cone):
 
     def spectrum(self, D: FloatArray) -> Spectrum:
         """See :meth:`Cone.spectrum`."""
-        values, vectors = np.linalg.eigh(D)
+        values, vectors = decomposition(D)
         return Spectrum(self.total * values, vectors)
 
     def shares(self, P: FloatArray) -> Spectrum:
         """See :meth:`Cone.shares`."""
         # The antisymmetric part is orthogonal to every feasible matrix.
-        values, vectors = np.linalg.eigh(0.5 * (P + P.T))
+        values, vectors = decomposition(0.5 * (P + P.T))
         return Spectrum(values / self.total, vectors)
 
     def compose(self, shares: FloatArray, frame: Frame) -> FloatArray:
@@ -159,7 +159,7 @@ class PSD(Cone):
         del D
         if self.side <= max(_WHOLE_SIDE if whole is None else whole, 2 * size):
             return LeadingFace(None, True)
-        values, vectors = np.linalg.eigh(P)
+        values, vectors = decomposition(P)
         held = vectors[:, values > _NEGLIGIBLE * values[-1]][:, -(size // 2) :]
         leading = spectrum.frame
         span: FloatArray = np.linalg.qr(
@@ -265,6 +265,22 @@ class MatrixScaling(Scaling):
         return float(np.sum((middle + length * dX) * (middle + length * dZ)))
 
 
+def decomposition(A: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the eigenvalues of a symmetric matrix, ascending, and its eigenvectors as columns.
+
+    Those of a diagonal matrix, such as the centre of the feasible set, are known without work,
+    which saves minutes for a matrix of thousands of rows.
+    """
+    diagonal = np.diagonal(A)
+    if np.count_nonzero(A) > np.count_nonzero(diagonal):
+        values, vectors = np.linalg.eigh(A)
+        return values.astype(np.float64, copy=False), vectors.astype(np.float64, copy=False)
+    order = np.argsort(diagonal, kind="stable")
+    unit = np.zeros(A.shape)
+    unit[order, np.arange(len(A))] = 1.0
+    return diagonal[order].astype(np.float64), unit
+
+
 def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return (L, R) with ``P = L @ R.T`` and L = R up to signs; the rank is the number of columns.
 
@@ -272,7 +288,7 @@ def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
     two, and every later cost grows with the number of columns. Because columns differ at most in
     their sign, a kernel matrix computed from L and R is symmetric to the last bit.
     """
-    eigenvalues, vectors = np.linalg.eigh(0.5 * (P + P.T))
+    eigenvalues, vectors = decomposition(0.5 * (P + P.T))
     size = np.abs(eigenvalues)
     keep = size > len(P) * np.finfo(float).eps * size.max(initial=0.0)
     right = vectors[:, keep] * np.sqrt(size[keep])

@@ -35,7 +35,7 @@ from tessella.estimators._prediction import PredictionMixin
 from tessella.estimators._problem import TrainingProblem, ValidatedData
 from tessella.estimators._relevance import RelevanceMixin
 from tessella.estimators._separate import solve_separately
-from tessella.estimators._solving import FitCallbacks, solve_problem
+from tessella.estimators._solving import FitCallbacks, require_width_memory, solve_problem
 from tessella.estimators._state import FittedState
 from tessella.estimators._warm_start import PreviousFit
 from tessella.inspection._names import feature_names
@@ -124,6 +124,7 @@ class BaseLearnedKernel(
     ) -> tuple[FittedState, FitRows]:
         """Validate, prepare and solve; `monitor` reports to the callbacks of scikit-learn."""
         data = self._validated(X, y, sample_weight)
+        require_width_memory(self, data.X, data.weight)
         problem = self._prepare(data)
         solve = solve_separately if self._learns_separately(problem) else solve_problem
         state = solve(self, problem, FitCallbacks(callback, monitor), PreviousFit.of(self))

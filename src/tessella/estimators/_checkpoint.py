@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella._archive import ArchiveError, ArchiveFormat, ArrayStore, remove_unfinished
-from tessella.cones import Blocks, Point
+from tessella.cones import Blocks, Cone, Point
 from tessella.estimators._training_set import TrainingSet
 from tessella.kernels import KernelSet, UnitBox
 from tessella.solvers import IterationRecord, Monitor, SolverResult, SolverStatus
@@ -65,6 +65,14 @@ class StartingPoint(Monitor):
         self.parameter = parameter
         self.w = w
         self._w_bound = w_bound
+
+    def require_place_in(self, cone: Cone, size: int, path: Any) -> None:
+        """Raise CheckpointError if the pair of a checkpoint is not one of its problem."""
+        if not cone.contains(self.parameter) or self.w is None or self.w.shape != (size,):
+            raise CheckpointError(
+                f"{os.fspath(path)}: the checkpoint has a parameter or a dual vector that its "
+                "problem cannot have. Delete it or give another path."
+            )
 
     def with_parameter(self, parameter: Point) -> StartingPoint:
         """The same dual vectors with another parameter."""
@@ -174,10 +182,10 @@ class Checkpoint(Monitor):
             "fingerprint": self._fingerprint,
             "finished": result.status in FINISHED,
             "seconds": history[-1].time,
-            "gap": result.gap,
+            "gap": _finite(result.gap),
             "pair": pair,
             "history": columns,
-            "validation_scores": self.scores,
+            "validation_scores": [_finite(score) for score in self.scores],
         }
         try:
             _FORMAT.write(self._path, content, store)
@@ -198,26 +206,52 @@ class Checkpoint(Monitor):
         self._failed = True
 
 
+def _finite(number: float) -> float | None:
+    """Return a number as JSON can represent it: None for one that is not finite."""
+    return float(number) if np.isfinite(number) else None
+
+
 def _read(path: Path) -> _CheckpointContent:
     with _FORMAT.reading(path) as (manifest, arrays):
+        _check_plain_values(manifest)
         pair = manifest["pair"]
         w, w_bound = arrays[pair["w"]], arrays[pair["w_bound"]]
         blocks = [arrays[name] for name in pair["blocks"]]
         shaped = all(a.ndim == 1 or (a.ndim == 2 and len(a) == a.shape[1]) for a in blocks)
         finite = all(a.dtype == np.float64 and np.isfinite(a).all() for a in (*blocks, w, w_bound))
-        counted = bool(pair["several"]) == (len(blocks) > 1) and blocks
-        if not (shaped and finite and counted) or w.shape != w_bound.shape:
+        counted = pair["several"] == (len(blocks) > 1) and blocks
+        if not (shaped and finite and counted) or w.ndim != 1 or w.shape != w_bound.shape:
             raise ArchiveError("the arrays of the checkpoint do not fit together.")
         parameter: Point = Blocks(blocks) if pair["several"] else blocks[0]
         columns = {name: arrays[member].tolist() for name, member in manifest["history"].items()}
         rows = zip(*columns.values(), strict=True)
+        history = tuple(IterationRecord(**dict(zip(columns, row, strict=True))) for row in rows)
+        if not history or not all(record.is_sound for record in history):
+            raise ArchiveError("the history of the checkpoint has records that no fit gives.")
         return _CheckpointContent(
-            fingerprint=dict(manifest["fingerprint"]),
-            finished=bool(manifest["finished"]),
+            fingerprint=manifest["fingerprint"],
+            finished=manifest["finished"],
             start=StartingPoint(parameter, w, w_bound),
-            history=tuple(IterationRecord(**dict(zip(columns, row, strict=True))) for row in rows),
-            scores=[float(score) for score in manifest["validation_scores"]],
+            history=history,
+            scores=[np.nan if own is None else own for own in manifest["validation_scores"]],
         )
+
+
+def _check_plain_values(manifest: dict[str, Any]) -> None:
+    """Raise an error for values of the manifest that no fit writes, such as text for a number."""
+    fingerprint, scores, gap = (manifest[k] for k in ("fingerprint", "validation_scores", "gap"))
+    sound = (
+        isinstance(fingerprint, dict)
+        and all(isinstance(own, str) for own in fingerprint.values())
+        and type(manifest["finished"]) is type(manifest["pair"]["several"]) is bool
+        and isinstance(scores, list)
+        and all(own is None or type(own) in (int, float) for own in (*scores, gap))
+        and (gap is None or gap >= 0)
+        and type(manifest["seconds"]) in (int, float)
+        and manifest["seconds"] >= 0
+    )
+    if not sound:
+        raise ArchiveError("the checkpoint has values that no fit gives.")
 
 
 def fingerprint(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
@@ -10,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tessella.backend import limit_blas, require_memory
 from tessella.estimators._attained import with_attained_value
@@ -19,7 +21,7 @@ from tessella.estimators._early_stopping import ScoreMonitor
 from tessella.estimators._problem import TrainingProblem
 from tessella.estimators._state import FittedState, fitted_state
 from tessella.estimators._warm_start import PreviousFit
-from tessella.kernels import BoundKernelSet, KernelSet
+from tessella.kernels import BoundKernelSet, KernelSet, varying_columns
 from tessella.problems import SaddlePoint
 from tessella.progress import ProgressDisplay
 from tessella.solvers import (
@@ -27,13 +29,21 @@ from tessella.solvers import (
     Monitors,
     SolverResult,
     TablePrinter,
+    parameter_memory,
     run_solver,
     working_memory,
 )
 
+FloatArray = NDArray[np.float64]
+
 _LARGEST_KERNEL_VALUE = 1e100
 
 StateOf = Callable[[SolverResult], FittedState]
+
+_WIDE_REMEDY = (
+    "Use fewer features, a smaller degree of the monomials, or kernels without a matrix for all "
+    "features: 'laplace', 'matern', 'gaussian' or a KernelDictionary."
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,7 @@ def solve_problem(
     previous: PreviousFit | None,
 ) -> FittedState:
     """Learn a kernel for all machines of a problem; the estimator gives its parameters only."""
-    kernels = estimator._kernel_set()
+    started, kernels = time.monotonic(), estimator._kernel_set()
     require_fit_memory(estimator, kernels, problem)
     checkpoint = _open_checkpoint(estimator, problem, kernels)
     scores = [] if checkpoint is None else checkpoint.scores
@@ -70,7 +80,9 @@ def solve_problem(
     with limit_blas(), _display(estimator) as display, _flushed(checkpoint):
         bound = _bind(estimator, problem, kernels)
         _require_finite_values(bound)
-        if start is not None and not _fits(start, bound):
+        if start is not None and resumed:
+            start.require_place_in(bound.cone, problem.machines.dual.size, estimator.checkpoint)
+        elif start is not None and not _fits(start, bound):
             start = None  # the parameter of another kernel set means nothing here
         if start is not None and not resumed:  # that of a kernel, and not of a run of the solver
             start = start.with_parameter(bound.free_parameter(start.parameter))
@@ -83,7 +95,8 @@ def solve_problem(
             callbacks.scikit_learn.state_of = state_of
         monitors = [start, display, scorer, checkpoint, callbacks.scikit_learn, callbacks.callback]
         saddle_point = SaddlePoint(bound, problem.machines.dual, fixed)
-        result = _run_solver(estimator, saddle_point, start, Monitors(monitors))
+        spent = time.monotonic() - started
+        result = _run_solver(estimator, saddle_point, start, Monitors(monitors), spent)
     if checkpoint is not None:
         result = checkpoint.finish(result)
     return with_attained_value(state_of(result), result, problem, estimator)
@@ -102,14 +115,20 @@ def _state_of(
 
 
 def _run_solver(
-    estimator: Any, problem: SaddlePoint, start: StartingPoint | None, monitor: Monitors
+    estimator: Any,
+    problem: SaddlePoint,
+    start: StartingPoint | None,
+    monitor: Monitors,
+    spent: float,
 ) -> SolverResult:
+    """Run the solver for what is left of the time limit, after the seconds that were spent."""
+    limit = estimator.time_limit
     return run_solver(
         estimator._solver_name(),
         problem,
         tol=estimator.tol,
         max_iter=int(estimator.max_iter),
-        time_limit=estimator.time_limit,
+        time_limit=None if limit is None else max(0.0, limit - spent),
         parameter0=None if start is None else start.parameter,
         w0=None if start is None else start.w,
         n_jobs=estimator.n_jobs,
@@ -185,17 +204,44 @@ def _flushed(checkpoint: Checkpoint | None) -> Iterator[None]:
 def require_fit_memory(estimator: Any, kernels: KernelSet, problem: TrainingProblem) -> None:
     """Raise MemoryError, before anything large is allocated, for a fit that cannot succeed."""
     sizes, itemsize = problem.machines.sizes, np.dtype(estimator.precision).itemsize
-    needed = kernels.memory_estimate(sum(sizes), len(problem.box.kept), itemsize)
+    n_features, name = len(problem.box.kept), estimator._solver_name()
+    needed = kernels.memory_estimate(sum(sizes), n_features, itemsize)
     needed += working_memory(
-        estimator._solver_name(),
+        name,
         sizes,
         itemsize,
         by_rows=kernels.by_rows,
         smooth=problem.machines.dual.is_smooth,
+        cone=kernels.cone(n_features),
     )
     several = f" in {len(sizes)} machines" if len(sizes) > 1 else ""
+    wide = 2 * _width_memory(name, kernels, n_features) > needed
     require_memory(
         needed,
-        f"Learning a kernel on {sum(sizes)} rows{several}",
-        estimator._memory_remedy(),
+        f"Learning a kernel on {sum(sizes)} rows of {n_features} features{several}",
+        _WIDE_REMEDY if wide else estimator._memory_remedy(),
+    )
+
+
+def require_width_memory(estimator: Any, X: FloatArray, weight: FloatArray) -> None:
+    """Raise MemoryError for rows that are too wide, before a scaling is fitted to each column.
+
+    Only what depends on the number of features alone is counted here. :func:`require_fit_memory`
+    counts everything, once the rows of each machine are known.
+    """
+    kernels = estimator._kernel_set()
+    keeps = kernels.names_features or kernels.wants_raw_features
+    rows = X if (weight > 0).all() else X[weight > 0]
+    n_features = X.shape[1] if keeps else int(varying_columns(rows).sum())
+    require_memory(
+        _width_memory(estimator._solver_name(), kernels, n_features),
+        f"Learning a kernel on rows of {n_features} features",
+        _WIDE_REMEDY,
+    )
+
+
+def _width_memory(name: str, kernels: KernelSet, n_features: int) -> int:
+    """Bytes that a fit needs for however few rows: those of the parameter and of its basis."""
+    return kernels.memory_estimate(1, n_features, 8) + parameter_memory(
+        name, kernels.cone(n_features)
     )

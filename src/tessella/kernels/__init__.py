@@ -21,7 +21,7 @@ from tessella.kernels._names import BasisFunction, basis_functions, basis_names,
 from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._predictor import Predictor
-from tessella.kernels._scaling import SCALINGS, UnitBox, check_scaling
+from tessella.kernels._scaling import SCALINGS, UnitBox, check_scaling, varying_columns
 from tessella.kernels._shared import SharedKernels
 from tessella.kernels._single import (
     GaussianKernels,
@@ -72,4 +72,5 @@ __all__ = [
     "kernel_name",
     "laplace_gram",
     "positive_factor",
+    "varying_columns",
 ]

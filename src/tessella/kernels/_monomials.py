@@ -19,6 +19,11 @@ def count_monomials(n_variables: int, degree: int) -> int:
     return comb(n_variables + degree, degree)
 
 
+def exponent_bytes(n_variables: int, degree: int) -> int:
+    """Return the bytes that exponents take while monomials are prepared: four tables of them."""
+    return 4 * 8 * n_variables * count_monomials(n_variables, degree)
+
+
 def exponents(n_variables: int, degree: int) -> IntArray:
     """Return the exponents of all monomials of total degree at most `degree`, in rows by degree."""
     rows = [

@@ -7,7 +7,12 @@ from typing import ClassVar
 
 from tessella.kernels._base import FloatArray
 from tessella.kernels._features import FiniteKernelSet
-from tessella.kernels._monomials import checked_degree, count_monomials, monomials
+from tessella.kernels._monomials import (
+    checked_degree,
+    count_monomials,
+    exponent_bytes,
+    monomials,
+)
 
 
 @dataclass
@@ -39,6 +44,11 @@ class PolynomialKernels(FiniteKernelSet):
     def count_params(self, n_features: int) -> int:
         """See :meth:`KernelSet.count_params`; the result is the number of monomials."""
         return count_monomials(n_features, checked_degree(self.degree))
+
+    def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
+        """See :meth:`KernelSet.memory_estimate`."""
+        tables = exponent_bytes(n_features, checked_degree(self.degree))
+        return super().memory_estimate(n_samples, n_features, itemsize) + tables
 
     def count_nodes(self, n_features: int) -> int:
         """See :meth:`FiniteKernelSet.count_nodes`; one, because nothing is integrated."""

@@ -120,16 +120,7 @@ class UnitBox:
         UnitBox
             The map.
         """
-        low, high = X.min(axis=0), X.max(axis=0)
-        with np.errstate(over="ignore"):
-            span = high - low
-        if not np.isfinite(span).all():
-            raise ValueError(
-                f"The range of feature {int(np.flatnonzero(~np.isfinite(span))[0])} overflows "
-                "float64; rescale it."
-            )
-        # A column whose spread is within the rounding error of its values is constant.
-        varying = span > _rounding(low, high)
+        low, varying = X.min(axis=0), varying_columns(X)
         kept = np.arange(X.shape[1]) if keep_constant else np.flatnonzero(varying)
         weights = np.ones(len(X)) if weight is None else weight
         fit_curve = _checked_curve(scaling)
@@ -240,6 +231,23 @@ class UnitBox:
 def _rounding(low: Any, high: Any) -> Any:
     """Return the largest difference of two numbers that rounding may have caused."""
     return 4 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
+
+
+def varying_columns(X: FloatArray) -> NDArray[np.bool_]:
+    """Return which columns of X are not constant; ValueError if the range of one overflows.
+
+    A column whose spread is within the rounding error of its values is constant.
+    """
+    low, high = X.min(axis=0), X.max(axis=0)
+    with np.errstate(over="ignore"):
+        span = high - low
+    if not np.isfinite(span).all():
+        raise ValueError(
+            f"The range of feature {int(np.flatnonzero(~np.isfinite(span))[0])} overflows "
+            "float64; rescale it."
+        )
+    varying: NDArray[np.bool_] = span > _rounding(low, high)
+    return varying
 
 
 def check_scaling(scaling: Any) -> None:

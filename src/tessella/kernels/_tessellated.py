@@ -24,7 +24,7 @@ from tessella.kernels._base import (
     within,
 )
 from tessella.kernels._floor import checked_floor, raised, raised_parameter
-from tessella.kernels._monomials import checked_degree, count_monomials
+from tessella.kernels._monomials import checked_degree, count_monomials, exponent_bytes
 from tessella.kernels._predictor import Predictor
 from tessella.kernels._sensitivity import (
     DenseSensitivities,
@@ -168,9 +168,13 @@ class TessellatedKernels(KernelSet):
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
         """See :meth:`KernelSet.memory_estimate`."""
         fixed = itemsize * n_samples**2 if self.floor else 0  # otherwise nothing of size m² is held
-        half = self.count_params(n_features) // 2
-        powers = 1 if self.monomials == "x" else n_features + 1
-        return 8 * n_samples * (2 * n_features + 6 * powers * half) + fixed
+        half, degree = self.count_params(n_features) // 2, checked_degree(self.degree)
+        if self.monomials == "x":
+            groups, tables = 1, exponent_bytes(n_features, degree)
+        else:
+            groups = count_monomials(n_features, degree)
+            tables = exponent_bytes(2 * n_features, degree) + _bytes_of_sums(n_features, degree)
+        return 8 * n_samples * (2 * n_features + 6 * groups * half) + tables + fixed
 
     def cross(
         self, X: ArrayLike, Y: ArrayLike, P: FloatArray, *, n_jobs: int | None = None
@@ -215,6 +219,12 @@ class TessellatedKernels(KernelSet):
         basis = self._basis(X_rows.shape[1])
         factors = symmetric_factors(self._kernel_parameter(P, basis.n_params))
         return ProductPair((Side(basis, X_rows), Side(basis, Y_rows)), *factors)
+
+
+def _bytes_of_sums(n_features: int, degree: int) -> int:
+    """Return the bytes of all sums of two powers of z, which are kept as tuples, and of pairs."""
+    sums = count_monomials(n_features, 2 * degree)
+    return (8 * n_features + 64) * sums + 80 * count_monomials(n_features, degree) ** 2
 
 
 class BoundTessellated(BoundMatrixSet):

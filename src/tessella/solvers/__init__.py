@@ -29,7 +29,13 @@ Measurements are on the page "Benchmarks" of the documentation (``docs/benchmark
 from tessella.solvers._fallback import run_solver
 from tessella.solvers._monitor import Monitor, Monitors
 from tessella.solvers._progress import TablePrinter
-from tessella.solvers._registry import SOLVERS, check_solver, choose_solver, working_memory
+from tessella.solvers._registry import (
+    SOLVERS,
+    check_solver,
+    choose_solver,
+    parameter_memory,
+    working_memory,
+)
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, run_to_end
 from tessella.solvers.apd import apd
@@ -64,6 +70,7 @@ __all__ = [
     "hybrid",
     "joint",
     "newton",
+    "parameter_memory",
     "run_solver",
     "run_to_end",
     "sdp",

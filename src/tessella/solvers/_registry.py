@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.cones import Point
+from tessella.cones import Cone, Point
 from tessella.problems import SaddlePoint
 from tessella.solvers._result import SolverResult
 from tessella.solvers._run import Callback
@@ -88,22 +89,44 @@ def choose_solver(name: str, problem: SaddlePoint) -> Solver:
     return joint if small and kernels.dtype == np.float64 else working_set
 
 
-_MATRICES = {
-    "joint": 6,
-    "frank-wolfe": 2,
-    "apd": 2,
-    "hybrid": 2,
-    "sdp": 2,
-    "newton": 3,
-    "simple-mkl": 3,
-    "working-set": 1,
+@dataclass(frozen=True)
+class _Held:
+    """Numbers of matrices that a solver holds at its peak, as measured.
+
+    Attributes
+    ----------
+    rows : int
+        Matrices whose side is the number of rows.
+    params : int
+        Matrices of the size of the parameter. Decompositions need three of them for themselves.
+    """
+
+    rows: int
+    params: int
+
+
+_HELD = {
+    "joint": _Held(6, 30),
+    "frank-wolfe": _Held(2, 15),
+    "apd": _Held(2, 19),
+    "hybrid": _Held(2, 19),
+    "sdp": _Held(2, 12),
+    "newton": _Held(3, 32),
+    "simple-mkl": _Held(3, 15),
+    "working-set": _Held(1, 20),
 }
-_USUAL_MATRICES = 2  # of a solver that somebody else has added to SOLVERS
+_USUAL = _Held(2, 20)  # of a solver that somebody else has added to SOLVERS
 _KEPT_ROWS = 2000  # of a kernel matrix, below which a solver would compute them over and over
 
 
 def working_memory(
-    name: str, sizes: Sequence[int], itemsize: int, *, by_rows: bool, smooth: bool = False
+    name: str,
+    sizes: Sequence[int],
+    itemsize: int,
+    *,
+    by_rows: bool,
+    smooth: bool = False,
+    cone: Cone | None = None,
 ) -> int:
     """Return the bytes that a solver needs in addition to those of the kernel set.
 
@@ -120,16 +143,44 @@ def working_memory(
         Whether the kernel set gives single rows of a kernel matrix.
     smooth : bool
         Whether the loss has no bounds. Matrices are then factorised, always in float64.
+    cone : Cone, optional
+        Cone of the parameter, which is counted too if the cone is given.
     """
     check_solver(name)
     n_samples, largest = sum(sizes), max(sizes)
     if smooth:
         itemsize = 8
-        name = "joint" if name == "auto" else name
-    if name == "auto":
-        name = "joint" if n_samples <= _JOINT_MAX_ROWS else "working-set"
+    name = _expected_solver(name, len(sizes), n_samples, smooth, cone)
+    params = 0 if cone is None else parameter_memory(name, cone)
     if name != "working-set":
-        return _MATRICES.get(name, _USUAL_MATRICES) * itemsize * n_samples**2
+        return params + _HELD.get(name, _USUAL).rows * itemsize * n_samples**2
     rows = min(largest, _KEPT_ROWS) if by_rows else largest
     moving = min(n_samples, DEFAULT_SETTINGS.max_rows)
-    return itemsize * rows * largest + 3 * 8 * moving**2
+    return params + itemsize * rows * largest + 3 * 8 * moving**2
+
+
+def parameter_memory(name: str, cone: Cone) -> int:
+    """Return the bytes of the parameters, gradients and factors that a solver holds at its peak.
+
+    Parameters
+    ----------
+    name : str
+        Name of a solver. For "auto" the result is that of the working-set method.
+    cone : Cone
+        Cone of the parameter. A matrix of side n_P counts with n_P² numbers.
+    """
+    check_solver(name)
+    held = _HELD["working-set"] if name == "auto" else _HELD.get(name, _USUAL)
+    return held.params * 8 * (2 * cone.dimension - cone.degree)
+
+
+def _expected_solver(
+    name: str, n_machines: int, n_samples: int, smooth: bool, cone: Cone | None
+) -> str:
+    """Return the solver that :func:`choose_solver` is going to choose, or one like it."""
+    if name != "auto":
+        return name
+    if smooth:
+        return "joint" if n_machines == 1 else "newton"
+    whole = cone is None or cone.moves_whole
+    return "joint" if whole and n_samples <= _JOINT_MAX_ROWS else "working-set"

@@ -21,6 +21,7 @@ from tessella.svm import (
     DualProblem,
     DualStatus,
     SmoothDual,
+    best_intercepts,
     relative_gap,
     solve_dual,
     whole_matrix,
@@ -31,6 +32,10 @@ FloatArray = NDArray[np.float64]
 
 #: Names of the solvers for losses without bounds, for messages.
 UNBOUNDED_SOLVERS = "'newton', 'joint', 'frank-wolfe', 'apd', 'hybrid' and 'simple-mkl'"
+
+
+_SLOW_DEGREE = 400  # of a cone, from which on one decomposition takes a noticeable time
+_DECOMPOSITIONS = 3  # of a large parameter, between two looks at the clock
 
 
 class StopRun(Exception):  # noqa: N818 - the end of a run is not an error
@@ -123,6 +128,8 @@ class Run:
         self._max_iter = max_iter
         self._start = time.monotonic()
         self._deadline = None if time_limit is None else self._start + time_limit
+        slow = time_limit is not None and problem.cone.degree >= _SLOW_DEGREE
+        self._ahead = _decomposition_seconds(problem.cone.degree) if slow else 0.0
         self.n_jobs = n_jobs
         self._monitor = as_monitor(callback)
         self._history: list[IterationRecord] = []
@@ -134,6 +141,7 @@ class Run:
 
     def begin(self) -> None:
         """Certify the pairs of an earlier run, and stop if no iterations are allowed."""
+        self._check_start()
         for P, w in self._monitor.known():
             self._keep(P, self.problem.at(w))
         if self.has_answer and self._max_iter == 0:
@@ -205,6 +213,7 @@ class Run:
         StopRun
             If the time of the run is over or the run is interrupted.
         """
+        self._check_start()
         factors = self.problem.cone.positive_factors(P)
         machines = self.problem.kernels.machines
         kernels = (machine.svm_kernel(factors, self._workspace) for machine in machines)
@@ -286,6 +295,7 @@ class Run:
 
     def record_point(self, P: Point, point: DualPoint, step: float) -> DualPoint:
         """Record an iterate like :meth:`record`, with a dual vector whose moments are known."""
+        self._check_start()
         self._keep(P, point)
         entry = self._add_record(step)
         reason = self._monitor.record(entry, lambda: self.finish(SolverStatus.INTERRUPTED))
@@ -323,9 +333,31 @@ class Run:
 
     def check_time(self) -> None:
         """Stop the run if its time is over and it has a certified pair to return."""
-        late = self._deadline is not None and time.monotonic() >= self._deadline
-        if late and self.has_answer:
+        if self.has_answer and self._is_late(_DECOMPOSITIONS):
             raise StopRun(SolverStatus.TIME_LIMIT)
+
+    def _is_late(self, decompositions: int) -> bool:
+        """Whether the time is over, or will be after some decompositions of a large parameter."""
+        if self._deadline is None:
+            return False
+        return time.monotonic() + decompositions * self._ahead >= self._deadline
+
+    def _check_start(self) -> None:
+        """Stop a run of a large parameter whose time is over before it has a certified pair.
+
+        A smaller parameter gets the certificate of its first machine, late as it may be. Where one
+        decomposition of the parameter may take longer than the whole time, the run ends with the
+        pair that costs nothing: the centre of the cone and the dual vector of zeros, whose bounds
+        are those of a constant function.
+        """
+        if self.has_answer or self._ahead == 0.0 or not self._is_late(1):
+            return
+        dual, fixed = self.problem.dual, self.problem.fixed
+        w, P = np.zeros(dual.size), self.problem.cone.centre if fixed is None else fixed
+        intercept, loss = best_intercepts(dual, w)
+        self._bound, self._bound_w = dual.kappa(w), w
+        self._best = (P, w, Certificate(loss, self._bound, intercept))
+        raise StopRun(SolverStatus.TIME_LIMIT)
 
     def replace(self, P: Point, w: FloatArray) -> bool:
         """Replace the best pair by a sparser one if its certificate is nearly as good.
@@ -388,6 +420,17 @@ class Run:
             history=tuple(self._history),
             w_bound=w if self._bound_w is None else self._bound_w,
         )
+
+
+def _decomposition_seconds(degree: int) -> float:
+    """Seconds that the decomposition of a large parameter takes, by a small one on this machine."""
+    sample = np.random.default_rng(0).standard_normal((_SLOW_DEGREE // 2, _SLOW_DEGREE // 2))
+    seconds = []
+    for _ in range(2):  # the first one also loads what it needs
+        started = time.monotonic()
+        np.linalg.eigh(sample + sample.T)
+        seconds.append(time.monotonic() - started)
+    return min(seconds) * (degree / len(sample)) ** 3
 
 
 def _blocks(K: NDArray[Any], dual: DualProblem) -> Iterator[NDArray[Any]]:
