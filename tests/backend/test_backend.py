@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -15,8 +16,30 @@ def test_threads():
     assert effective_threads() >= 1
     assert effective_threads(-1) >= 1
     assert effective_threads(-10_000) == 1
+    assert effective_threads(10**9) == max(64, os.cpu_count())
     with pytest.raises(ValueError, match="n_jobs=0"):
         effective_threads(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "threads"),
+    [("3", 3), ("2,4", 2), (" 5 ", 5), ("", None), ("0", None), ("-1", None), ("many", None)],
+)
+def test_threads_of_the_environment(monkeypatch, text, threads):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    cores = effective_threads()
+    monkeypatch.setenv("OMP_NUM_THREADS", text)
+    assert effective_threads() == (threads or cores)
+    assert effective_threads(7) == 7
+
+
+def test_an_error_of_a_signal_handler_is_not_taken_for_one_of_the_system(monkeypatch):
+    def read_text(path):
+        raise TimeoutError("of a signal handler")
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    with pytest.raises(TimeoutError, match="of a signal handler"):
+        available_memory()
 
 
 def test_format_bytes():
@@ -52,7 +75,7 @@ def system(monkeypatch):
         if str(path) not in files:
             return original(path, *args, **kwargs)
         if files[str(path)] is None:
-            raise FileNotFoundError(path)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         return files[str(path)]
 
     def no_answer(name):

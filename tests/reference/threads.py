@@ -30,8 +30,8 @@ for n_jobs, work in enumerate(works, start=2):
 def threads_used(module, size, *names):
     """Threads of each of some functions of (size, n_jobs), with n_jobs 2, 3, 4 and so on.
 
-    Read from the threads of a process of its own. OpenMP keeps those it has started, so a
-    function shows whether it uses more of them than the ones before it.
+    Read from the threads of a process of its own. The compiled core keeps those it has started,
+    so a function shows whether it uses more of them than the ones before it.
     """
     alone = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     env = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))} | alone

@@ -5,19 +5,19 @@ from . import _native
 absolute_pair_sums = _native.absolute_pair_sums
 KernelRows = _native.KernelRows
 KernelRows32 = _native.KernelRows32
+instruction_set = _native.instruction_set
 kernel_matrix = _native.kernel_matrix
 max_product = _native.max_product
 max_product_apply = _native.max_product_apply
-max_threads = _native.max_threads
 solve_dual = _native.solve_dual
 
 __all__ = [
     "KernelRows",
     "KernelRows32",
     "absolute_pair_sums",
+    "instruction_set",
     "kernel_matrix",
     "max_product",
     "max_product_apply",
-    "max_threads",
     "solve_dual",
 ]

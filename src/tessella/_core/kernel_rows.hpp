@@ -11,19 +11,22 @@
 #include <memory>
 #include <vector>
 
+#include "loops.hpp"
+#include "panels.hpp"
+
 namespace tessella {
 
 template <class T>
 class KernelRows {
  public:
+  using Entry = T;
   KernelRows() = default;
   KernelRows(const KernelRows&) = delete;
   KernelRows& operator=(const KernelRows&) = delete;
 
   // Forgets all rows but keeps their memory for those of the new kernel. All matrices have
   // `count` rows and are copied.
-  void reset(const double* room, const double* high, const double* first, const double* second,
-             std::size_t count, std::size_t features, std::size_t rank, std::size_t thin,
+  void reset(const Factors& factors, std::size_t count, const FactorSizes& sizes,
              std::size_t capacity);
 
   std::size_t size() const { return count_; }
@@ -48,9 +51,10 @@ class KernelRows {
   void unlink(std::size_t slot);
   void put_newest(std::size_t slot);
 
-  std::size_t count_ = 0, features_ = 0, rank_ = 0, thin_ = 0, capacity_ = 0;
-  std::vector<double> room_, high_, first_, second_;                      // row-major
-  std::vector<double> room_panels_, high_panels_, first_panels_, second_panels_;
+  std::size_t count_ = 0, capacity_ = 0;
+  FactorSizes sizes_{0, 0, 0};
+  std::vector<double> room_, high_, first_, second_;  // row-major
+  FactorPanels panels_;
   std::vector<std::size_t> slot_of_row_;
   std::vector<Slot> slots_;
   std::size_t used_ = 0, newest_ = kNone, oldest_ = kNone;

@@ -8,6 +8,8 @@
 
 #include <cstddef>
 
+#include "loops.hpp"
+
 namespace tessella {
 
 // B itself; `out` has `stride` elements between the starts of two rows.
@@ -25,16 +27,13 @@ void max_product_apply(const double* left, std::size_t rows, const double* right
 // factors (count, thin).
 struct KernelSide {
   std::size_t count;
-  const double* room;
-  const double* high;
-  const double* first;
-  const double* second;
+  Factors factors;
 };
 
 // out[i, j] = B[i, j] (high_i . high_j) + first_i . second_j + second_i . first_j,
 // the same to the last bit when i and j change places.
 template <class T>
-void kernel_matrix(const KernelSide& left, const KernelSide& right, std::size_t features,
-                   std::size_t rank, std::size_t thin, T* out, std::size_t stride, int threads);
+void kernel_matrix(const KernelSide& left, const KernelSide& right, const FactorSizes& sizes,
+                   T* out, std::size_t stride, int threads);
 
 }  // namespace tessella

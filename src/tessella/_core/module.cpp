@@ -1,11 +1,11 @@
 // Bindings of the compiled core. Checks that shapes fit; everything else is checked in Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <omp.h>
 
 #include <stdexcept>
 
 #include "kernel_rows.hpp"
+#include "loops.hpp"
 #include "max_product.hpp"
 #include "pair_sums.hpp"
 #include "svm_dual.hpp"
@@ -63,7 +63,7 @@ tessella::KernelSide kernel_side(const Matrix& room, const Matrix& high, const M
   if (high.shape(0) != count || first.shape(0) != count || second.shape(0) != count ||
       first.shape(1) != second.shape(1))
     throw std::invalid_argument("kernel_matrix: shapes do not fit");
-  return {count, room.data(), high.data(), first.data(), second.data()};
+  return {count, {room.data(), high.data(), first.data(), second.data()}};
 }
 
 template <class T>
@@ -78,16 +78,18 @@ void kernel_matrix(const Matrix& room_left, const Matrix& high_left, const Matri
       out.shape(1) != right.count || (out.shape(1) > 1 && out.stride(1) != 1))
     throw std::invalid_argument("kernel_matrix: shapes or strides do not fit");
   nb::gil_scoped_release release;
-  tessella::kernel_matrix<T>(left, right, room_left.shape(1), high_left.shape(1),
-                             first_left.shape(1), out.data(),
+  const tessella::FactorSizes sizes{room_left.shape(1), high_left.shape(1), first_left.shape(1)};
+  tessella::kernel_matrix<T>(left, right, sizes, out.data(),
                              static_cast<std::size_t>(out.stride(0)), threads);
 }
 
-// True when Ctrl-C was pressed. The pending exception is cleared: the solver returns its best
-// answer with a status, and the caller decides what to raise.
+// True when Ctrl-C was pressed. The pending KeyboardInterrupt is cleared: the solver returns its
+// best answer with a status, and the caller decides what to raise. What other signal handlers
+// raise is no business of the solver: it is passed on as it is.
 bool interrupted() {
   nb::gil_scoped_acquire acquire;
   if (PyErr_CheckSignals() == 0) return false;
+  if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) throw nb::python_error();
   PyErr_Clear();
   return true;
 }
@@ -138,8 +140,7 @@ template <class T>
 void reset_rows(tessella::KernelRows<T>& rows, const Matrix& room, const Matrix& high,
                 const Matrix& first, const Matrix& second, std::size_t capacity) {
   const auto side = kernel_side(room, high, first, second);
-  rows.reset(side.room, side.high, side.first, side.second, side.count, room.shape(1),
-             high.shape(1), first.shape(1), capacity);
+  rows.reset(side.factors, side.count, {room.shape(1), high.shape(1), first.shape(1)}, capacity);
 }
 
 template <class T>
@@ -161,7 +162,9 @@ void bind_rows(nb::module_& m, const char* name) {
 
 NB_MODULE(_native, m) {
   m.doc() = "Compiled loops of Tessella.";
-  m.def("max_threads", &omp_get_max_threads, "Threads OpenMP would use by default.");
+  tessella::loops();  // a wrong TESSELLA_SIMD is an error of the import, not of the first fit
+  m.def("instruction_set", [] { return tessella::loops().name; },
+        "The instruction set of the loops in use: baseline, avx2 or avx512.");
   m.def("max_product", &max_product<double>, "left"_a, "right"_a, "out"_a.noconvert(), "threads"_a,
         "out[i, j] = prod_f min(left[i, f], right[j, f]).");
   m.def("max_product", &max_product<float>, "left"_a, "right"_a, "out"_a.noconvert(), "threads"_a);

@@ -1,23 +1,13 @@
-// Register blocks: some rows of one matrix against a panel of columns of another.
-//
-// The right-hand matrix is regrouped in panels of kPanel columns, its inner dimension outermost
-// within a panel, so that the innermost loops read contiguous columns, and a block of
-// kRows x kPanel results lives in registers.
+// Matrices in the order in which the loops over panels read them, see panel_loops.hpp.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <vector>
 
-#include "lanes.hpp"
+#include "loops.hpp"
 
 namespace tessella {
-
-constexpr std::size_t kHalves = 2;
-constexpr std::size_t kPanel = kHalves * kLanes;
-constexpr std::size_t kRows = 4;
-
-using Block = Lanes[kRows][kHalves];
 
 inline std::size_t panel_count(std::size_t columns) { return (columns + kPanel - 1) / kPanel; }
 
@@ -32,70 +22,53 @@ inline std::vector<double> pack_panels(const double* right, std::size_t columns,
   return packed;
 }
 
-// The rows of a block side by side, inner dimension outermost as in a panel: broadcasting an entry
-// is then one load from one pointer. Where there are fewer than kRows the last one is repeated.
+// The rows of a block side by side, inner dimension outermost as in a panel. Where there are fewer
+// than kRows the last one is repeated.
 class RowBlock {
  public:
-  RowBlock(const double* left, std::size_t first, std::size_t count, std::size_t inner)
-      : packed_(inner * kRows) {
+  explicit RowBlock(std::size_t inner) : inner_(inner), packed_(inner * kRows) {}
+
+  const double* pack(const double* left, std::size_t first, std::size_t count) {
     for (std::size_t i = 0; i < kRows; ++i) {
-      const double* row = left + (first + std::min(i, count - 1)) * inner;
-      for (std::size_t f = 0; f < inner; ++f) packed_[f * kRows + i] = row[f];
+      const double* row = left + (first + std::min(i, count - 1)) * inner_;
+      for (std::size_t f = 0; f < inner_; ++f) packed_[f * kRows + i] = row[f];
     }
+    return packed_.data();
   }
-  const double* data() const { return packed_.data(); }
 
  private:
+  std::size_t inner_;
   std::vector<double> packed_;
 };
 
-// block[i][c] = prod_f min(row_i[f], panel[f][c])
-TESSELLA_INLINE void min_product(const RowBlock& rows, const double* panel, std::size_t inner,
-                                 Block& block) {
-  for (std::size_t i = 0; i < kRows; ++i)
-    for (std::size_t h = 0; h < kHalves; ++h) block[i][h] = all(1.0);
-  const double* entry = rows.data();
-  for (std::size_t f = 0; f < inner; ++f, panel += kPanel, entry += kRows) {
-    Lanes column[kHalves];
-    for (std::size_t h = 0; h < kHalves; ++h) load(panel + h * kLanes, column[h]);
-    for (std::size_t i = 0; i < kRows; ++i) {
-      const Lanes u = all(entry[i]);
-      for (std::size_t h = 0; h < kHalves; ++h) block[i][h] *= lower_of(u, column[h]);
-    }
-  }
-}
+// The same for all factors of a kernel matrix.
+class FactorPanels {
+ public:
+  FactorPanels() = default;
+  FactorPanels(const Factors& right, std::size_t columns, const FactorSizes& sizes)
+      : room_(pack_panels(right.room, columns, sizes.features)),
+        high_(pack_panels(right.high, columns, sizes.rank)),
+        first_(pack_panels(right.first, columns, sizes.thin)),
+        second_(pack_panels(right.second, columns, sizes.thin)) {}
 
-// block[i][c] += sum_f row_i[f] * panel[f][c]
-TESSELLA_INLINE void add_dot_product(const RowBlock& rows, const double* panel,
-                                     std::size_t inner, Block& block) {
-  const double* entry = rows.data();
-  for (std::size_t f = 0; f < inner; ++f, panel += kPanel, entry += kRows) {
-    Lanes column[kHalves];
-    for (std::size_t h = 0; h < kHalves; ++h) load(panel + h * kLanes, column[h]);
-    for (std::size_t i = 0; i < kRows; ++i) {
-      const Lanes u = all(entry[i]);
-      for (std::size_t h = 0; h < kHalves; ++h) block[i][h] += u * column[h];
-    }
-  }
-}
+  Factors factors() const { return {room_.data(), high_.data(), first_.data(), second_.data()}; }
 
-TESSELLA_INLINE void clear(Block& block) {
-  for (std::size_t i = 0; i < kRows; ++i)
-    for (std::size_t h = 0; h < kHalves; ++h) block[i][h] = all(0.0);
-}
+ private:
+  std::vector<double> room_, high_, first_, second_;
+};
 
-template <class T>
-TESSELLA_INLINE void store(const Block& block, std::size_t count, std::size_t width, T* out,
-                           std::size_t stride) {
-  for (std::size_t i = 0; i < count; ++i, out += stride) {
-    if (width == kPanel) {
-      for (std::size_t h = 0; h < kHalves; ++h) save(block[i][h], out + h * kLanes);
-    } else {
-      T whole[kPanel];
-      for (std::size_t h = 0; h < kHalves; ++h) save(block[i][h], whole + h * kLanes);
-      std::copy(whole, whole + width, out);
-    }
+class FactorBlock {
+ public:
+  explicit FactorBlock(const FactorSizes& sizes)
+      : room_(sizes.features), high_(sizes.rank), first_(sizes.thin), second_(sizes.thin) {}
+
+  Factors pack(const Factors& left, std::size_t first, std::size_t count) {
+    return {room_.pack(left.room, first, count), high_.pack(left.high, first, count),
+            first_.pack(left.first, first, count), second_.pack(left.second, first, count)};
   }
-}
+
+ private:
+  RowBlock room_, high_, first_, second_;
+};
 
 }  // namespace tessella

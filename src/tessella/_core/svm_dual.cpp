@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "kernel_rows.hpp"
-#include "svm_sweeps.hpp"
+#include "loops.hpp"
+#include "threads.hpp"
 
 namespace tessella {
 namespace {
@@ -57,7 +58,7 @@ class DualSolver {
     while (true) {
       const auto* row_i = rows_.row(up_.index);
       const Partner partner =
-          find_partner(row_i, Growing{up_.value, diagonal_[up_.index]}, diagonal_.data(),
+          row_loops_.find_partner(row_i, Growing{up_.value, diagonal_[up_.index]}, diagonal_.data(),
                        gradient_, down_offset_.data(), curvature_floor_, size_);
       bool stationary = up_.value <= -kBlocked / 2 || partner.gain <= 0.0;
       if (iteration_ >= next_glance) {
@@ -83,7 +84,7 @@ class DualSolver {
       }
       fresh_ = false;
       ++iteration_;
-      up_ = update_and_find_up(row_i, row_j, step, gradient_, up_offset_.data(), size_);
+      up_ = row_loops_.update_and_find_up(row_i, row_j, step, gradient_, up_offset_.data(), size_);
     }
     // At the end of a budget the caller goes on from here: the updated gradient will do.
     if (!fresh_ && status != DualStatus::kMaxIter) recompute_gradient();
@@ -113,7 +114,8 @@ class DualSolver {
 
   // A step of zero along any pair only searches.
   void find_up() {
-    up_ = update_and_find_up(gradient_, gradient_, 0.0, gradient_, up_offset_.data(), size_);
+    up_ = loops_.of_double.update_and_find_up(gradient_, gradient_, 0.0, gradient_,
+                                              up_offset_.data(), size_);
   }
 
   // No claim is made on an updated gradient: the first call recomputes it and lets the loop try
@@ -209,6 +211,9 @@ class DualSolver {
         breaks_.emplace_back(gradient_[k] + problem_.epsilon[k], -problem_.lower[k]);
     }
     if (breaks_.empty()) return 0.0;
+    // A NaN has no place in an order; the values at this offset are NaNs too, and prove nothing.
+    for (const auto& at : breaks_)
+      if (std::isnan(at.first)) return at.first;
     std::sort(breaks_.begin(), breaks_.end());
     const double flat = 1e-12 * std::fabs(slope);
     for (std::size_t k = 0; k + 1 < breaks_.size(); ++k) {
@@ -222,7 +227,7 @@ class DualSolver {
 
   void measure() {
     intercept_ = best_intercept();
-    const Values values = values_at(problem_, w_, gradient_, intercept_);
+    const Values values = loops_.values_at(problem_, w_, gradient_, intercept_);
     objective_ = values.objective;
     gap_ = values.gap;
   }
@@ -236,17 +241,19 @@ class DualSolver {
   // Any offset proves a gap, the best one the smallest.
   bool looks_optimal() const {
     const Extremes ends =
-        extremes_of(gradient_, up_offset_.data(), down_offset_.data(), size_);
-    return small_enough(values_at(problem_, w_, gradient_, 0.5 * (ends.up + ends.down)));
+        loops_.extremes_of(gradient_, up_offset_.data(), down_offset_.data(), size_);
+    return small_enough(loops_.values_at(problem_, w_, gradient_, 0.5 * (ends.up + ends.down)));
   }
 
   double violation() const {
     const auto [up, down] =
-        extremes_of(gradient_, up_offset_.data(), down_offset_.data(), size_);
+        loops_.extremes_of(gradient_, up_offset_.data(), down_offset_.data(), size_);
     return up > -kBlocked / 2 && down < kBlocked / 2 ? std::max(0.0, up - down) : 0.0;
   }
 
   Rows& rows_;
+  const Loops& loops_ = loops();
+  const RowLoops<typename Rows::Entry>& row_loops_ = row_loops<typename Rows::Entry>();
   const DualProblem& problem_;
   const DualLimits& limits_;
   const std::size_t size_;
@@ -262,7 +269,7 @@ class DualSolver {
 
   bool fresh_ = false;  // gradient_ computed from scratch, no step since
   std::int64_t iteration_ = 0;
-  Candidate up_;
+  Candidate up_{-kBlocked, 0};
   double intercept_ = 0.0, objective_ = 0.0, gap_ = 0.0;
   double best_objective_ = -kBlocked, best_gap_ = kBlocked;
   int idle_tests_ = 0;
@@ -275,16 +282,23 @@ void DenseRows<T>::product(const double* w, double* out, int threads) const {
   std::vector<std::size_t> support;
   for (std::size_t k = 0; k < size_; ++k)
     if (w[k] != 0.0) support.push_back(k);
-  constexpr std::size_t kChunk = 2048;  // of the result: stays in the first-level cache
-  const auto chunks = static_cast<std::ptrdiff_t>((size_ + kChunk - 1) / kChunk);
-  const bool worthwhile = support.size() * size_ > kWorthThreads;
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (worthwhile)
-  for (std::ptrdiff_t chunk = 0; chunk < chunks; ++chunk) {
-    const std::size_t begin = static_cast<std::size_t>(chunk) * kChunk;
-    const std::size_t end = std::min(size_, begin + kChunk);
-    std::fill(out + begin, out + end, 0.0);
-    for (const std::size_t s : support) add_row(row(s) + begin, w[s], out + begin, end - begin);
-  }
+  // Parts of the result that stay in the first-level cache, a part for each thread at least; rows
+  // are read from memory faster in long pieces.
+  constexpr std::size_t kShortest = 512, kLongest = 2048;
+  const bool worthwhile = threads > 1 && support.size() * size_ > kWorthThreads;
+  const std::size_t share = worthwhile ? size_ / static_cast<std::size_t>(threads) + 1 : size_;
+  const std::size_t length = std::clamp(share, kShortest, kLongest);
+  const RowLoops<T>& loops = row_loops<T>();
+  parallel_for((size_ + length - 1) / length, 1, worthwhile ? threads : 1,
+               [&](std::size_t first, std::size_t last) {
+                 for (std::size_t part = first; part < last; ++part) {
+                   const std::size_t begin = part * length;
+                   const std::size_t width = std::min(length, size_ - begin);
+                   std::fill_n(out + begin, width, 0.0);
+                   for (const std::size_t s : support)
+                     loops.add_row(row(s) + begin, w[s], out + begin, width);
+                 }
+               });
 }
 
 template <class Rows>

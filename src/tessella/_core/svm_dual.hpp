@@ -54,6 +54,7 @@ struct DualLimits {
 template <class T>
 class DenseRows {
  public:
+  using Entry = T;
   DenseRows(const T* kernel, std::size_t size) : kernel_(kernel), size_(size) {}
   const T* row(std::size_t k) const { return kernel_ + k * size_; }
   double diagonal(std::size_t k) const { return static_cast<double>(row(k)[k]); }

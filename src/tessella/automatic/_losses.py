@@ -80,7 +80,7 @@ class _SupportVectors:
 
     def solve(self, K: FloatArray, Y: FloatArray, C: float, weight: FloatArray) -> Solution:
         """See :meth:`MachineLoss.solve`."""
-        found = [solve_dual(K, self.dual(y, C, weight), tol=_SVM_TOL, n_jobs=1) for y in Y.T]
+        found = [_solved(K, self.dual(y, C, weight)) for y in Y.T]
         coef = np.column_stack([own.w for own in found])
         return Solution(coef, np.array([own.intercept for own in found]), max(o.gap for o in found))
 
@@ -91,9 +91,12 @@ class _SupportVectors:
         columns = []
         for y in Y.T:
             dual = self.dual(y, C, weight)
-            solution = solve_dual(K, dual, tol=_SVM_TOL, n_jobs=1)
-            columns.append(_scores_without(K, dual, solution, left_out))
+            columns.append(_scores_without(K, dual, _solved(K, dual), left_out))
         return np.column_stack(columns)
+
+
+def _solved(K: FloatArray, dual: DualProblem) -> DualSolution:
+    return solve_dual(K, dual, tol=_SVM_TOL, n_jobs=1).unless_interrupted()
 
 
 def _scores_without(

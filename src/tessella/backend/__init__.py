@@ -2,7 +2,12 @@
 
 from tessella.backend._memory import available_memory, format_bytes, require_memory
 from tessella.backend._product_form import KernelOnDemand, ProductForm
-from tessella.backend._threads import effective_threads, in_threads, limit_blas
+from tessella.backend._threads import (
+    effective_threads,
+    in_threads,
+    instruction_set,
+    limit_blas,
+)
 
 __all__ = [
     "KernelOnDemand",
@@ -11,6 +16,7 @@ __all__ = [
     "effective_threads",
     "format_bytes",
     "in_threads",
+    "instruction_set",
     "limit_blas",
     "require_memory",
 ]

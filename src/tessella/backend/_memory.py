@@ -29,12 +29,9 @@ def available_memory() -> int | None:
 
 
 def _system_available() -> int | None:
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
+    for line in (_text_of("/proc/meminfo") or "").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -43,13 +40,9 @@ def _system_available() -> int | None:
 
 def _container_available() -> int | None:
     for limit_file, usage_file in _CGROUP_FILES:
-        try:
-            limit = Path(limit_file).read_text().strip()
-            usage = int(Path(usage_file).read_text())
-        except (OSError, ValueError):
-            continue
-        if limit != "max":
-            return max(0, int(limit) - usage)
+        limit, usage = _number_in(limit_file), _number_in(usage_file)
+        if limit is not None and usage is not None:
+            return max(0, limit - usage)
     return None
 
 
@@ -57,12 +50,28 @@ def _limit_available() -> int | None:
     """Return what the limit on the address space of this process allows."""
     try:
         import resource  # not on Windows
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    except (ImportError, OSError, ValueError):
+    except ImportError:
         return None
-    return None if limit == resource.RLIM_INFINITY else max(0, limit - used)
+    limit, pages = resource.getrlimit(resource.RLIMIT_AS)[0], _number_in("/proc/self/statm")
+    if limit == resource.RLIM_INFINITY or pages is None:
+        return None
+    return max(0, limit - pages * resource.getpagesize())
+
+
+def _number_in(path: str) -> int | None:
+    """Return the number that a file begins with, or None if there is none."""
+    words = (_text_of(path) or "").split()
+    return int(words[0]) if words and words[0].isdigit() else None
+
+
+def _text_of(path: str) -> str | None:
+    """Return the text of a file of the system, or None if it cannot be read."""
+    try:
+        return Path(path).read_text()
+    except OSError as error:
+        if error.errno is None:  # raised by a signal handler, such as a TimeoutError
+            raise
+        return None
 
 
 def format_bytes(count: float) -> str:

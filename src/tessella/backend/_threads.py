@@ -14,6 +14,7 @@ from threadpoolctl import ThreadpoolController
 from tessella import _core
 
 _SIDE_WORTH_THREADS = 2500
+_MOST_THREADS = 64  # or as many as there are cores
 
 _S = TypeVar("_S")
 _T = TypeVar("_T")
@@ -25,22 +26,43 @@ def effective_threads(n_jobs: int | None = None) -> int:
     Parameters
     ----------
     n_jobs : int or None
-        None stands for all cores that this process may use (or ``OMP_NUM_THREADS``). Negative
-        numbers are counted from the end as in joblib: -1 stands for all cores, and -2 for all
-        cores but one.
+        None stands for all cores that this process may use, or for ``OMP_NUM_THREADS`` if this
+        environment variable is set. Negative numbers are counted from the end as in joblib: -1
+        stands for all cores, and -2 for all cores but one. Results do not depend on the number of
+        threads, and no more than 64 or the number of cores, whichever is larger, are used.
 
     Returns
     -------
     int
         Number of threads, at least 1.
     """
+    cores = _usable_cores()
     if n_jobs is None:
-        return max(1, _core.max_threads())
+        n_jobs = _threads_of_environment() or cores
     if n_jobs == 0:
         raise ValueError("n_jobs=0 is not allowed; use None for all cores or a positive number.")
-    if n_jobs > 0:
-        return n_jobs
-    return max(1, _usable_cores() + 1 + n_jobs)
+    wanted = n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+    return min(wanted, max(_MOST_THREADS, cores))
+
+
+def instruction_set() -> str:
+    """Return the name of the instruction set that the compiled loops use.
+
+    Returns
+    -------
+    str
+        ``"avx512"`` or ``"avx2"`` on processors that have them, otherwise ``"baseline"``, which
+        is SSE2 on x86-64 and NEON on ARM. The environment variable ``TESSELLA_SIMD`` is the widest
+        set that may be used; it is read when the library is imported. All instruction sets give
+        the same results to the last bit.
+    """
+    return _core.instruction_set()
+
+
+def _threads_of_environment() -> int | None:
+    """Return the number in ``OMP_NUM_THREADS``, by which joblib and Dask divide the cores."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isascii() and first.isdigit() and int(first) > 0 else None
 
 
 def _usable_cores() -> int:

@@ -181,6 +181,8 @@ class Checkpoint(Monitor):
         try:
             _FORMAT.write(self._path, content, store)
         except OSError as error:
+            if error.errno is None:  # raised by a signal handler, such as a TimeoutError
+                raise
             self._warn_of_failure(error)
         self._written, self._unsaved = time.monotonic(), None
 

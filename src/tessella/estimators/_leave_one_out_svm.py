@@ -168,7 +168,7 @@ def _scores_without(
         Number of threads.
     """
     matrix = K if len(own) == len(K) else K[np.ix_(own, own)]
-    solution = solve_dual(matrix, dual, w0=w, tol=_GAP, n_jobs=n_jobs)
+    solution = solve_dual(matrix, dual, w0=w, tol=_GAP, n_jobs=n_jobs).unless_interrupted()
     scores: FloatArray = K[:, own] @ solution.w + solution.intercept
     found = svm_leave_one_out(matrix, dual, solution, left_out=left_out[own], n_jobs=n_jobs)
     scores[own] = found.scores

@@ -231,7 +231,8 @@ def _solved_without(
     factor = np.ones(dual.size)
     factor[row] = kept
     rest = dual.restrict(np.arange(dual.size), factor)
-    solution = solve_dual(K, rest, w0=w, tol=_GAP_OF_A_VIOLATION * tol, n_jobs=n_jobs)
+    solved = solve_dual(K, rest, w0=w, tol=_GAP_OF_A_VIOLATION * tol, n_jobs=n_jobs)
+    solution = solved.unless_interrupted()
     return float(dual.linear[row] - solution.gradient[row] + solution.intercept)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tessella.estimators._machines import Machines, class_pairs, winners
 from tessella.kernels import BoundDictionary
-from tessella.svm import DualProblem, DualStatus, best_intercept, solve_dual
+from tessella.svm import DualProblem, best_intercept, solve_dual
 
 __all__ = ["accuracies", "folds", "squared_errors"]
 
@@ -160,9 +160,8 @@ def _svm_scores(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the scores of the test rows and the dual vector of the training rows."""
     inner = part(K, train, train)
-    answer = solve_dual(inner, dual, w0=w if w.any() else None, tol=_TOL, n_jobs=1)
-    if answer.status is DualStatus.INTERRUPTED:
-        raise KeyboardInterrupt  # there is nothing to keep yet
+    start = w if w.any() else None
+    answer = solve_dual(inner, dual, w0=start, tol=_TOL, n_jobs=1).unless_interrupted()
     b, _ = best_intercept(dual, inner @ answer.w)
     return product(K, test, train, answer.w) + b, answer.w
 

@@ -77,6 +77,15 @@ class DualSolution:
         """Difference of the primal and the dual value, relative to the primal value."""
         return relative_gap(self.primal, self.objective)
 
+    def unless_interrupted(self) -> DualSolution:
+        """Return this solution, or raise KeyboardInterrupt if Ctrl-C has stopped the solver.
+
+        For callers that have no use for a solution that is not finished.
+        """
+        if self.status is DualStatus.INTERRUPTED:
+            raise KeyboardInterrupt
+        return self
+
 
 def relative_gap(upper: float, lower: float) -> float:
     """Return ``(upper - lower) / |upper|``, or 0 when the two bounds agree.
