@@ -12,23 +12,24 @@ namespace {
 
 // Below about a millisecond of work one thread is better: it has nobody to wait for, and where
 // several processes share the cores waiting can cost a hundred times the work.
-bool worth_threads(std::size_t rows, std::size_t cols, std::size_t work) {
+int worth_threads(std::size_t rows, std::size_t cols, std::size_t work, int threads) {
   constexpr std::size_t kWorthThreads = 1 << 24;
-  return rows * cols * (work + 2) > kWorthThreads;
+  return rows * cols * (work + 2) > kWorthThreads ? threads : 1;
 }
 
-// Calls body(scratch, first row, number of rows) for all blocks of rows, where scratch is what
-// make_scratch() returns, once for some blocks in a row.
+// Calls body(scratch, first row, number of rows) for all blocks of rows, where each thread has a
+// copy of `scratch`.
 template <class Scratch, class Body>
-void for_row_blocks(std::size_t rows, int threads, bool parallel, const Scratch& make_scratch,
-                    const Body& body) {
+void for_row_blocks(std::size_t rows, int threads, const Scratch& scratch, const Body& body) {
   constexpr std::size_t kChunk = 16;
-  parallel_for((rows + kRows - 1) / kRows, kChunk, parallel ? threads : 1,
-               [&](std::size_t begin, std::size_t end) {
-                 auto scratch = make_scratch();
+  const std::size_t blocks = (rows + kRows - 1) / kRows;
+  const std::size_t places = thread_places(blocks, kChunk, threads);
+  std::vector<Scratch> own(places, scratch);
+  parallel_for(blocks, kChunk, places,
+               [&](std::size_t place, std::size_t begin, std::size_t end) noexcept {
                  for (std::size_t block = begin; block < end; ++block) {
                    const std::size_t first = block * kRows;
-                   body(scratch, first, std::min(kRows, rows - first));
+                   body(own[place], first, std::min(kRows, rows - first));
                  }
                });
 }
@@ -47,7 +48,7 @@ void max_product(const double* left, std::size_t rows, const double* right, std:
   const std::vector<double> packed = pack_panels(right, cols, features);
   const RowLoops<T>& loops = row_loops<T>();
   for_row_blocks(
-      rows, threads, worth_threads(rows, cols, features), [&] { return RowBlock(features); },
+      rows, worth_threads(rows, cols, features, threads), RowBlock(features),
       [&](RowBlock& block, std::size_t first, std::size_t count) {
         loops.product_rows(block.pack(left, first, count), count, packed.data(), cols, features,
                            out + first * stride, stride);
@@ -66,8 +67,8 @@ void max_product_apply(const double* left, std::size_t rows, const double* right
     std::copy(weights + c * cols, weights + (c + 1) * cols, padded_weights.data() + c * padded);
   const Loops& table = loops();
   for_row_blocks(
-      rows, threads, worth_threads(rows, cols, features + columns),
-      [&] { return BlockSums{RowBlock(features), std::vector<double>(kRows * columns)}; },
+      rows, worth_threads(rows, cols, features + columns, threads),
+      BlockSums{RowBlock(features), std::vector<double>(kRows * columns)},
       [&](BlockSums& block, std::size_t first, std::size_t count) {
         const double* packed_rows = block.rows.pack(left, first, count);
         std::vector<double>& sums = block.sums;
@@ -88,9 +89,10 @@ void kernel_matrix(const KernelSide& left, const KernelSide& right, const Factor
   const Factors panels = packed.factors();
   const RowLoops<T>& loops = row_loops<T>();
   for_row_blocks(
-      left.count, threads,
-      worth_threads(left.count, right.count, sizes.features + sizes.rank + 2 * sizes.thin),
-      [&] { return FactorBlock(sizes); },
+      left.count,
+      worth_threads(left.count, right.count, sizes.features + sizes.rank + 2 * sizes.thin,
+                    threads),
+      FactorBlock(sizes),
       [&](FactorBlock& block, std::size_t first, std::size_t count) {
         loops.kernel_rows(block.pack(left.factors, first, count), count, panels, right.count,
                           sizes, out + first * stride, stride);

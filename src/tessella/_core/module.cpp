@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <exception>
 #include <stdexcept>
 
 #include "kernel_rows.hpp"
@@ -24,12 +25,20 @@ using Kernel = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Tile = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 
+// For the time of a computation other threads have the interpreter. What the C++ library keeps for
+// the exceptions of a thread is allocated when it is first asked for, and without memory for it
+// the process ends: it is asked for here, before the computation uses memory up.
+struct Computing {
+  const int exceptions = std::uncaught_exceptions();
+  nb::gil_scoped_release release;
+};
+
 template <class T>
 void max_product(const Matrix& left, const Matrix& right, Tile<T> out, int threads) {
   if (left.shape(1) != right.shape(1) || out.shape(0) != left.shape(0) ||
       out.shape(1) != right.shape(0) || (out.shape(1) > 1 && out.stride(1) != 1))
     throw std::invalid_argument("max_product: shapes or strides do not fit");
-  nb::gil_scoped_release release;
+  const Computing computing;
   tessella::max_product<T>(left.data(), left.shape(0), right.data(), right.shape(0),
                            left.shape(1), out.data(), static_cast<std::size_t>(out.stride(0)),
                            threads);
@@ -40,7 +49,7 @@ void max_product_apply(const Matrix& left, const Matrix& right, const Matrix& we
   if (left.shape(1) != right.shape(1) || weights.shape(1) != right.shape(0) ||
       out.shape(0) != left.shape(0) || out.shape(1) != weights.shape(0))
     throw std::invalid_argument("max_product_apply: shapes do not fit");
-  nb::gil_scoped_release release;
+  const Computing computing;
   tessella::max_product_apply(left.data(), left.shape(0), right.data(), right.shape(0),
                               left.shape(1), weights.data(), weights.shape(0), out.data(),
                               threads);
@@ -52,7 +61,7 @@ void absolute_pair_sums(const Matrix& weights, const Matrix& columns, MutableVec
   if (weights.shape(1) != count || columns.shape(1) != count ||
       out.shape(0) != columns.shape(0))
     throw std::invalid_argument("absolute_pair_sums: shapes do not fit");
-  nb::gil_scoped_release release;
+  const Computing computing;
   tessella::absolute_pair_sums(weights.data(), columns.data(), count, columns.shape(0),
                                out.data(), threads);
 }
@@ -77,7 +86,7 @@ void kernel_matrix(const Matrix& room_left, const Matrix& high_left, const Matri
       first_left.shape(1) != first_right.shape(1) || out.shape(0) != left.count ||
       out.shape(1) != right.count || (out.shape(1) > 1 && out.stride(1) != 1))
     throw std::invalid_argument("kernel_matrix: shapes or strides do not fit");
-  nb::gil_scoped_release release;
+  const Computing computing;
   const tessella::FactorSizes sizes{room_left.shape(1), high_left.shape(1), first_left.shape(1)};
   tessella::kernel_matrix<T>(left, right, sizes, out.data(),
                              static_cast<std::size_t>(out.stride(0)), threads);
@@ -108,7 +117,7 @@ nb::tuple solve_dual(Rows& rows, std::size_t size, const Vector& linear, const V
   const tessella::DualLimits limits{tol, resumed, max_iter, seconds, interrupted};
   tessella::DualReport report;
   {
-    nb::gil_scoped_release release;
+    const Computing computing;
     report = tessella::solve_dual(rows, problem, limits, w.data(), gradient.data(), threads);
   }
   return nb::make_tuple(static_cast<int>(report.status), report.iterations, report.intercept,
@@ -153,7 +162,7 @@ void bind_rows(nb::module_& m, const char* name) {
       .def("product", [](const Rows& rows, const Vector& w, MutableVector out, int threads) {
         if (w.shape(0) != rows.size() || out.shape(0) != rows.size())
           throw std::invalid_argument("product: lengths do not fit");
-        nb::gil_scoped_release release;
+        const Computing computing;
         rows.product(w.data(), out.data(), threads);
       }, "w"_a, "out"_a.noconvert(), "threads"_a, "out = K @ w.");
 }

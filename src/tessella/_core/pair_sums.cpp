@@ -9,8 +9,9 @@ void absolute_pair_sums(const double* weights, const double* columns, std::size_
                         std::size_t features, double* out, int threads) {
   constexpr std::size_t kWorthThreads = 1 << 21;  // pairs below which one thread is faster
   const Loops& table = loops();
-  parallel_for(features, 1, features * count * count > kWorthThreads ? threads : 1,
-               [&](std::size_t begin, std::size_t end) {
+  const bool worthwhile = features * count * count > kWorthThreads;
+  parallel_for(features, 1, thread_places(features, 1, worthwhile ? threads : 1),
+               [&](std::size_t, std::size_t begin, std::size_t end) noexcept {
                  for (std::size_t f = begin; f < end; ++f) {
                    const double* column = columns + f * count;
                    double sum = 0.0;

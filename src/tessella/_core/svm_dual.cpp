@@ -289,8 +289,9 @@ void DenseRows<T>::product(const double* w, double* out, int threads) const {
   const std::size_t share = worthwhile ? size_ / static_cast<std::size_t>(threads) + 1 : size_;
   const std::size_t length = std::clamp(share, kShortest, kLongest);
   const RowLoops<T>& loops = row_loops<T>();
-  parallel_for((size_ + length - 1) / length, 1, worthwhile ? threads : 1,
-               [&](std::size_t first, std::size_t last) {
+  const std::size_t parts = (size_ + length - 1) / length;
+  parallel_for(parts, 1, thread_places(parts, 1, worthwhile ? threads : 1),
+               [&](std::size_t, std::size_t first, std::size_t last) noexcept {
                  for (std::size_t part = first; part < last; ++part) {
                    const std::size_t begin = part * length;
                    const std::size_t width = std::min(length, size_ - begin);

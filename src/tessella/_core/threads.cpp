@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -28,23 +27,16 @@ struct Job {
   const Pieces pieces;
   const void* const context;
   std::atomic<std::size_t> next{0};
-  std::atomic<bool> failed{false};
-  std::exception_ptr error;  // written by the thread that sets `failed`
-  std::size_t open = 0;      // helpers that may still join; of the pool's mutex
+  std::size_t open = 0;                // helpers that may still join; of the pool's mutex
   std::atomic<std::size_t> inside{0};  // helpers at work; raised under the pool's mutex
   Job* following = nullptr;            // of the pool's mutex
 
   Job(std::size_t count_, std::size_t chunk_, Pieces pieces_, const void* context_)
       : count(count_), chunk(chunk_), pieces(pieces_), context(context_) {}
 
-  void work() noexcept {
-    try {
-      for (std::size_t begin; (begin = next.fetch_add(chunk)) < count;)
-        pieces(context, begin, std::min(count, begin + chunk));
-    } catch (...) {
-      if (!failed.exchange(true)) error = std::current_exception();
-      next.store(count);  // nobody starts another piece
-    }
+  void work(std::size_t place) noexcept {
+    for (std::size_t begin; (begin = next.fetch_add(chunk)) < count;)
+      pieces(context, place, begin, std::min(count, begin + chunk));
   }
 };
 
@@ -61,11 +53,10 @@ bool happens_soon(const Condition& condition) {
 // Never destroyed: its threads wait until the process ends.
 class Pool {
  public:
-  void run(Job& job, std::size_t helpers) {
+  void run(Job& job, std::size_t helpers) noexcept {
     open(job, helpers);
-    job.work();
+    job.work(0);
     close(job);
-    if (job.error) std::rethrow_exception(job.error);
   }
 
  private:
@@ -130,10 +121,10 @@ class Pool {
         wait_for_a_job(lock);
         continue;
       }
-      --job->open;
+      const std::size_t place = job->open--;
       job->inside.fetch_add(1);
       lock.unlock();
-      job->work();
+      job->work(place);
       lock.lock();
       --wanted_;
       // With the last helper gone the job may cease to exist: it is not touched afterwards.
@@ -186,13 +177,17 @@ Pool* pool() noexcept {
 
 }  // namespace
 
-void share_pieces(std::size_t count, std::size_t chunk, int threads, Pieces pieces,
-                  const void* context) {
+std::size_t thread_places(std::size_t count, std::size_t chunk, int threads) {
   const std::size_t ranges = (count + chunk - 1) / chunk;
-  const std::size_t places = std::min(ranges, static_cast<std::size_t>(std::max(threads, 1)));
+  const std::size_t allowed = static_cast<std::size_t>(std::max(threads, 1));
+  return std::max<std::size_t>(1, std::min({ranges, allowed, kMostHelpers + 1}));
+}
+
+void share_pieces(std::size_t count, std::size_t chunk, std::size_t places, Pieces pieces,
+                  const void* context) {
   Pool* const helpers = places > 1 && kForkIsNoticed ? pool() : nullptr;
   if (helpers == nullptr) {
-    if (count > 0) pieces(context, 0, count);
+    if (count > 0) pieces(context, 0, 0, count);
     return;
   }
   Job job(count, chunk, pieces, context);

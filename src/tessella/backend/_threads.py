@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
+from scipy.linalg import cholesky
 from threadpoolctl import ThreadpoolController
 
 from tessella import _core
@@ -104,7 +106,17 @@ def limit_blas(n_jobs: int | None = None, size: int = 0) -> AbstractContextManag
     return limits
 
 
+def _let_blas_allocate() -> None:
+    """Let the BLAS libraries of numpy and scipy allocate the buffers that they keep.
+
+    OpenBLAS allocates them in the first call that needs them, and ends the process if it cannot.
+    """
+    np.linalg.cholesky(np.eye(2))
+    cholesky(np.eye(2))
+
+
 @cache
 def _loaded_blas() -> ThreadpoolController:
     """Return the BLAS libraries of this process. Finding them takes longer than a small fit."""
+    _let_blas_allocate()
     return ThreadpoolController()
