@@ -96,6 +96,7 @@ if folder := os.environ.get("TESSELLA_DOCS_FOLDER"):
         "check_switcher": False,  # it is on the site, not in the sources
         "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
         "show_version_warning_banner": True,
+        "header_links_before_dropdown": 5,  # the switch needs the place of one
     }
 # Pages of their own have no section to navigate in.
 html_sidebars = {

@@ -80,14 +80,14 @@ class Mutant:
 
 
 class Places(Visitor):
-    """All places that an operator can change, in the order of Cosmic Ray's occurrences."""
+    """The places that each operator can change, in the order of Cosmic Ray's occurrences."""
 
-    def __init__(self, operator) -> None:
-        self._operator = operator
-        self.found: list[Place] = []
+    def __init__(self) -> None:
+        self.found: dict[str, list[Place]] = {name: [] for name in operators()}
 
     def visit(self, node):
-        self.found += self._operator.mutation_positions(node)
+        for name, operator in operators().items():
+            self.found[name] += operator.mutation_positions(node)
         return node
 
 
@@ -118,11 +118,10 @@ def places_of(source: str) -> dict[Place, list[tuple[str, int]]]:
     """The places of a file that can be changed, each with its operators and occurrences."""
     silent = silent_places(source)
     found: dict[Place, list[tuple[str, int]]] = defaultdict(list)
-    tree = get_ast(source)
-    for name, operator in operators().items():
-        visitor = Places(operator)
-        visitor.walk(tree)
-        for occurrence, place in enumerate(visitor.found):
+    visitor = Places()
+    visitor.walk(get_ast(source))
+    for name, places in visitor.found.items():
+        for occurrence, place in enumerate(places):
             if not any(start <= place[0] and place[1] <= end for start, end in silent):
                 found[place].append((name, occurrence))
     return found
