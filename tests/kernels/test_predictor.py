@@ -61,7 +61,9 @@ SETS = [
 ]
 
 
-@pytest.fixture(params=SETS, ids=str)
+@pytest.fixture(
+    params=SETS, ids=[f"{type(kernels).__name__}{place}" for place, kernels in enumerate(SETS)]
+)
 def prepared(request):
     kernels, rng = request.param, np.random.default_rng(0)
     Y, X = rng.random((40, 2)), rng.uniform(-1.0, 2.0, (60, 2))

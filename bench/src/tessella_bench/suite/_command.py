@@ -185,7 +185,9 @@ def _forget(plan: SuitePlan, store: CellStore, fresh: list[str]) -> None:
 
 def _outcome(record: Record) -> str:
     chances = f", log-loss {record['log_loss']:.4g}" if "log_loss" in record else ""
-    return f"error {record['error']:.4g}{chances} in {record['processor_seconds']:.1f} s"
+    used = record["processor_seconds"]
+    time = f"{record['seconds']:.1f} s on a GPU" if used is None else f"{used:.1f} s"
+    return f"error {record['error']:.4g}{chances} in {time}"
 
 
 def _report(folder: Path, place: Path, chosen: tuple[Any, ...]) -> None:

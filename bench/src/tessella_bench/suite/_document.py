@@ -29,7 +29,8 @@ _PROTOCOL = (
     "Tuning sees the training part alone. All methods run with one thread; a cell that has used "
     "more processor seconds than its cap is ended. Cells that were ended or failed rank last. "
     "Error is the share of wrong classes, or the mean squared error over the variance of the test "
-    "target (1 − R²). Seconds are those of the processor for tuning and fit."
+    "target (1 − R²). Seconds are those of the processor for tuning and fit; cells that were "
+    "measured on a GPU, where xRFM runs if there is one, have none."
 )
 _TIES = (
     "A tie is a difference of at most 1 % of the larger error or, in a classification, of at most "

@@ -69,7 +69,8 @@ def _measured(
         **scores(table.task, table.y[test], predicted),
         **_chances(table.task, fitted.model, B, table.y[test]),
         "seconds": fit.seconds,
-        "processor_seconds": fit.processor_seconds,
+        # The processor only waits for a GPU: its seconds say nothing.
+        "processor_seconds": None if _on_gpu(fitted) else fit.processor_seconds,
         "tune_seconds": fitted.tune_seconds,
         "fit_seconds": fitted.fit_seconds,
         "predict_seconds": prediction.seconds,
@@ -78,6 +79,10 @@ def _measured(
         "gap": fitted.gap,
         "versions": versions(PACKAGES),  # of this environment, which may not be the engine's
     }
+
+
+def _on_gpu(fitted: Fitted) -> bool:
+    return str(fitted.params.get("device", "cpu")).startswith("cuda")
 
 
 def _chances(task: str, model: Any, X: Any, y: Any) -> Record:

@@ -35,11 +35,12 @@ def xrfm_tuned(task: str, X: Any, y: Any, seed: int) -> Fitted:
     """xRFM: 64 random settings, judged on 20 % held out; the best fit is kept.
 
     The held-out rows also choose the number of its iterations, so that its users keep the model
-    that was fitted without them.
+    that was fitted without them. It runs on a GPU where there is one.
     """
     import torch
 
     torch.set_num_threads(1)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     labels, target = coded(task, y)
     searching = Stopwatch()
     with searching():
@@ -47,21 +48,22 @@ def xrfm_tuned(task: str, X: Any, y: Any, seed: int) -> Fitted:
         prepare = as_numbers(X.iloc[learn], scaled=True)
         mean, deviation = (0.0, 1.0) if labels is not None else _moments(target[learn])
         tensors = [
-            torch.tensor(prepare(X.iloc[rows]), dtype=torch.float32) for rows in (learn, judge)
+            torch.tensor(prepare(X.iloc[rows]), dtype=torch.float32, device=device)
+            for rows in (learn, judge)
         ]
         scaled = target if labels is not None else (target - mean) / deviation
         kind = torch.long if labels is not None else torch.float32
-        targets = [torch.tensor(scaled[rows], dtype=kind) for rows in (learn, judge)]
+        targets = [torch.tensor(scaled[rows], dtype=kind, device=device) for rows in (learn, judge)]
         best: tuple[tuple[float, ...], Any, dict[str, Any]] | None = None
         for setting in settings(XRFM_SPACE, _XRFM_SETTINGS + 1, seed)[1:]:
-            model = _Xrfm(setting, labels is not None, mean, deviation, seed)
+            model = _Xrfm(setting | {"device": device}, labels is not None, mean, deviation, seed)
             try:
                 model.fit(tensors[0], targets[0], tensors[1], targets[1])
-                loss = model.loss(tensors[1].numpy(), target[judge])
+                loss = model.loss(tensors[1].cpu().numpy(), target[judge])
             except (RuntimeError, ValueError):  # a singular system: the setting is of no use
                 continue
             if best is None or loss < best[0]:
-                best = loss, model, setting
+                best = loss, model, setting | {"device": device}
     if best is None:
         raise RuntimeError("no setting of xRFM could be fitted")
     _, model, setting = best
@@ -93,7 +95,7 @@ class _Xrfm:
         fit |= {"early_stop_rfm": True, "early_stop_multiplier": 1.1}
         self.model = xRFM(
             {"model": model, "fit": fit},
-            device="cpu",
+            device=setting["device"],
             tuning_metric="accuracy" if classify else "mse",
             classification_mode="prevalence",
             random_state=seed,
