@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -87,6 +88,16 @@ html_theme_options = {
     "pygments_light_style": "default",
     "pygments_dark_style": "native",
 }
+# On the published site every version has a folder, and this variable names it: "dev" or "0.1".
+# The list of all folders is beside them and written by _ext/site_versions.py.
+if folder := os.environ.get("TESSELLA_DOCS_FOLDER"):
+    html_theme_options |= {
+        "switcher": {"json_url": "../switcher.json", "version_match": folder},
+        "check_switcher": False,  # it is on the site, not in the sources
+        "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+        "show_version_warning_banner": True,
+        "header_links_before_dropdown": 5,  # the switch needs the place of one
+    }
 # Pages of their own have no section to navigate in.
 html_sidebars = {
     page: []
@@ -98,6 +109,7 @@ html_sidebars = {
         "paper-to-code",
         "quickstart",
         "reproducibility",
+        "stability",
         "why",
     )
 }
