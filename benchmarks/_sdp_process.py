@@ -55,7 +55,8 @@ def run_solver(
 def sdp_in_process(data: Dataset, C: float, delta: float, tol: float, cap: float) -> dict[str, Any]:
     """The SDP on `data`: a run, a cell with "capped", or an "error".
 
-    The process is spawned rather than forked, because threads of OpenMP do not survive a fork.
+    The process is spawned rather than forked, because threads do not survive a fork, and not every
+    library starts new ones in the child.
     """
     shortage = _memory_shortage(problem_of(data, C, delta))
     if shortage:

@@ -93,6 +93,10 @@ RELEVANCE = "inspection/test_relevance.py"
 FRANK_WOLFE = "solvers/test_frank_wolfe.py"
 APD = "solvers/test_apd.py"
 DUAL = "svm/test_dual.py"
+BACKEND = "backend/test_backend.py"
+INSTRUCTION_SETS = "backend/test_instruction_sets.py"
+THREADS = "faults/test_threads.py"
+SIGNALS = "faults/test_signals.py"
 INTERIOR = "svm/test_interior.py"
 PROPERTIES = "estimators/test_properties.py"
 ESTIMATORS = "estimators/test_estimators.py"
@@ -1450,19 +1454,41 @@ MUTATIONS = (
         "L_aa / (2.0 * L_aP)",
         (APD,),
     ),
+    # ---- threads and signals
+    Mutation(
+        "effective_threads",
+        "backend/_threads.py",
+        "return min(wanted, max(_MOST_THREADS, cores))",
+        "return wanted",
+        (BACKEND,),
+    ),
+    Mutation(
+        "DualSolution.unless_interrupted",
+        "svm/_solution.py",
+        "            raise KeyboardInterrupt\n",
+        "            pass\n",
+        (SIGNALS,),
+    ),
+    Mutation(
+        "Checkpoint (exception of a signal handler)",
+        "estimators/_checkpoint.py",
+        "if error.errno is None:",
+        "if False:",
+        (SIGNALS,),
+    ),
     # ---- the compiled core
     Mutation(
         "max_product_apply (race)",
         "_core/max_product.cpp",
-        "std::vector<double> sums(kRows * columns, 0.0);",
+        "std::vector<double>& sums = block.sums;",
         "static std::vector<double> sums; sums.assign(kRows * columns, 0.0);",
         (TESSELLATED, PRODUCT_FORM),
     ),
     Mutation(
-        "kernel_rows_impl (race)",
+        "for_row_blocks (race)",
         "_core/max_product.cpp",
-        "    Block result, factor, mirrored;\n",
-        "    static Block result, factor, mirrored;\n",
+        "body(own[place], first,",
+        "body(own[0], first,",
         (TESSELLATED, PRODUCT_FORM),
     ),
     Mutation(
@@ -1474,16 +1500,16 @@ MUTATIONS = (
     ),
     Mutation(
         "min_product",
-        "_core/panels.hpp",
-        "block[i][h] *= lower_of(u, column[h]);",
-        "block[i][h] *= column[h];",
+        "_core/panel_loops.hpp",
+        "block[i][h] = block[i][h] * lower_of(u, column[h]);",
+        "block[i][h] = block[i][h] * column[h];",
         (TESSELLATED,),
     ),
     Mutation(
         "KernelRows::product",
         "_core/kernel_rows.cpp",
-        "first_sum[t] += w[k] * first_[k * thin_ + t];",
-        "first_sum[t] = w[k] * first_[k * thin_ + t];",
+        "first_sum[t] += w[k] * first_[k * thin + t];",
+        "first_sum[t] = w[k] * first_[k * thin + t];",
         (PRODUCT_FORM,),
     ),
     Mutation(
@@ -1495,10 +1521,46 @@ MUTATIONS = (
     ),
     Mutation(
         "values_at",
-        "_core/svm_sweeps.cpp",
-        "below = -residual - p.epsilon[k];",
-        "below = -residual + p.epsilon[k];",
+        "_core/sweep_loops.hpp",
+        "below = zero - residual - epsilon;",
+        "below = zero - residual + epsilon;",
         (DUAL,),
+    ),
+    Mutation(
+        "absolute_sum",
+        "_core/sweep_loops.hpp",
+        "double sum = sum_of(even + odd);",
+        "double sum = sum_of(even);",
+        (FAMILIES,),
+    ),
+    Mutation(
+        "sum_of (order of an instruction set)",
+        "_core/lanes.hpp",
+        "  for (std::size_t k = 0; k < kLanes; ++k) sum += entry[k];\n",
+        "  for (std::size_t p = 0; p < kParts; ++p)\n"
+        "    for (std::size_t k = p; k < kLanes; k += kParts) sum += entry[k];\n",
+        (INSTRUCTION_SETS,),
+    ),
+    Mutation(
+        "Pool::serve (two threads at one place)",
+        "_core/threads.cpp",
+        "const std::size_t place = job->open--;",
+        "const std::size_t place = 1; job->open--;",
+        (TESSELLATED, PRODUCT_FORM),
+    ),
+    Mutation(
+        "forget_the_pool",
+        "_core/threads.cpp",
+        "{ the_pool.store(nullptr); }",
+        "{}",
+        (THREADS,),
+    ),
+    Mutation(
+        "interrupted",
+        "_core/module.cpp",
+        "  if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) throw nb::python_error();\n",
+        "",
+        (SIGNALS,),
     ),
 )
 

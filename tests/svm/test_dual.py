@@ -4,6 +4,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -379,6 +380,19 @@ def test_bad_input():
         DualProblem.regression([np.nan, 1.0], 1.0, 0.1)
     with pytest.raises(ValueError, match="at least one sample"):
         DualProblem.regression([], 1.0, 0.1)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("m", [10, 50, 300])
+def test_nans_off_the_diagonal_are_never_certified(task, m):
+    """The solver refuses them, or it ends and what it claims is not finite."""
+    K, dual = make_problem(task, m)
+    K[1, 2:] = K[2:, 1] = K[0, 1] = K[1, 0] = np.nan
+    with suppress(ValueError):
+        answer = solve_dual(K, dual, tol=1e-6)
+        assert answer.status is DualStatus.PRECISION
+        assert np.isnan(answer.objective)
+        assert np.isnan(answer.primal)
 
 
 def test_any_memory_layout():
