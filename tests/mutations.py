@@ -1593,10 +1593,10 @@ MUTATIONS = (
         (TESSELLATED, PRODUCT_FORM),
     ),
     Mutation(
-        "kernel_panel (race)",
-        "_core/panel_loops.hpp",
-        "  Block<N> factor, mirrored;\n",
-        "  static Block<N> factor, mirrored;\n",
+        "for_row_blocks (race)",
+        "_core/max_product.cpp",
+        "body(own[place], first,",
+        "body(own[0], first,",
         (TESSELLATED, PRODUCT_FORM),
     ),
     Mutation(

@@ -57,6 +57,12 @@ def instruction_set() -> str:
         is SSE2 on x86-64 and NEON on ARM. The environment variable ``TESSELLA_SIMD`` is the widest
         set that may be used; it is read when the library is imported. All instruction sets give
         the same results to the last bit.
+
+    Examples
+    --------
+    >>> from tessella.backend import instruction_set
+    >>> instruction_set() in ("baseline", "avx2", "avx512")
+    True
     """
     return _core.instruction_set()
 
