@@ -15,6 +15,7 @@ from typing import Any
 from tessella_bench.campaign._patience import Patience
 
 _PATIENCE = 40.0  # seconds after which a child counts as hanging
+OUTSIDE = 4  # exit status of a child whose signal came before or after its work
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ def in_child(
         Seconds to wait for the child, or longer if it is ready to run and does not get to.
     """
     read_end, write_end = os.pipe()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which background processes ignore
     child = os.fork()
     if child == 0:
         os.close(read_end)
@@ -78,14 +80,15 @@ def in_child(
 
 def _work_and_exit(work: Callable[[], Any], write_end: int) -> None:
     """Do the work of a child, send its result, and end without the clean-up of the parent."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    warnings.simplefilter("ignore")
     status = 3
     try:
+        warnings.simplefilter("ignore")
         data = pickle.dumps(work())
         while data:
             data = data[os.write(write_end, data) :]
         status = 0
+    except (KeyboardInterrupt, TimeoutError):
+        status = OUTSIDE
     finally:
         os._exit(status)
 

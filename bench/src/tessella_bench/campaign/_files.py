@@ -165,6 +165,8 @@ def _resumed(kind: str, which: int, data: bytes, folder: Path) -> Outcome:
     try:
         model.set_params(checkpoint=path, max_iter=1000).fit(_X, y)
     except Exception as error:
+        if type(error).__name__ == "CheckpointError":  # names the file and what to do
+            return Outcome(REFUSED, kind, str(error)[len(str(path)) :][:200])
         return judged(kind, error)
     found = faults(model, _X, y)
     return Outcome(FALSE, kind, " ".join(found)) if found else Outcome(FINE, kind, "resumed")

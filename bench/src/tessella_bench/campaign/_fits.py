@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import tessella
-from tessella_bench.campaign._certificates import faults
+from tessella_bench.campaign._certificates import faults, recompute
 from tessella_bench.campaign._outcome import FALSE, FINE, UNFINISHED, Outcome, judged
 from tessella_bench.campaign._problems import (
     Problem,
@@ -28,6 +28,7 @@ ESTIMATORS = (
     "MultipleKernelSVR",
 )
 _AUTOMATIC, _SEARCHES = 0.01, 0.03  # shares of the cases
+_OF_THE_TOLERANCE = 1e-2  # that rounding the predictions may take
 
 
 def run(number: int, folder: Path) -> Outcome:
@@ -51,13 +52,29 @@ def run(number: int, folder: Path) -> Outcome:
 def _checked(kind: str, model: Any, problem: Problem) -> Outcome:
     """Return what the independent implementation says about a fitted model."""
     claims = f"{model.status_}, gap {model.gap_:.2e}, {model.solver_}"
-    found = faults(model, problem.X, problem.y, problem.weight)
+    found = confirmed_faults(model, problem)
     if found:
         return Outcome(FALSE, kind, f"{claims}: {' '.join(found)}")
     scores = model.predict(problem.X)
     if scores.dtype.kind == "f" and not np.isfinite(scores).all() and model.status_ == "optimal":
         return Outcome(FALSE, kind, f"{claims}: predictions are not finite")
     return Outcome(FINE if model.status_ == "optimal" else UNFINISHED, kind, claims)
+
+
+def confirmed_faults(model: Any, problem: Problem) -> list[str]:
+    """Return the faults of a certificate that are more than the rounding of predictions.
+
+    A target with a large offset leaves few digits for what was learned. The library compares the
+    value of its predictions with the certified one where that can matter, and tolerates a hundredth
+    of the tolerance; so does the campaign.
+    """
+    data = (problem.X, problem.y, problem.weight)
+    found = faults(model, *data)
+    if len(found) != 1 or not found[0].startswith("The predictions attain"):
+        return found
+    tolerated = _OF_THE_TOLERANCE * model.tol * abs(model.objective_)
+    missed = recompute(model, *data).attained - model.objective_
+    return [] if missed <= tolerated else found
 
 
 def _search(rng: np.random.Generator, problem: Problem, kind: str) -> Outcome:
