@@ -17,7 +17,7 @@ from tessella.estimators._state import FittedState
 from tessella.solvers import SolverResult, SolverStatus
 from tessella.svm import relative_gap
 
-_NEGLIGIBLE = 1e-2  # part of the tolerance that rounding may take without being looked at
+_NEGLIGIBLE = 1e-6  # part of the tolerance that rounding may take without being looked at
 
 
 def with_attained_value(

@@ -453,8 +453,8 @@ def require_bounds(solver: str, problem: SaddlePoint) -> None:
 def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:
     """Execute the body of a solver and return the best certified pair, however the run ends.
 
-    A KeyboardInterrupt or MemoryError ends the run like a limit does. Before the first certified
-    pair there is nothing to keep, and the exception is passed on.
+    A KeyboardInterrupt, a MemoryError or a factorisation that fails ends the run like a limit
+    does. Before the first certified pair there is nothing to keep, and the exception is passed on.
 
     Parameters
     ----------
@@ -481,6 +481,10 @@ def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:
         if not run.has_answer:
             raise
         status = SolverStatus.OUT_OF_MEMORY
+    except np.linalg.LinAlgError:  # a factorisation of numbers that rounding has spoilt
+        if not run.has_answer:
+            raise
+        status = SolverStatus.STALLED
     if status is SolverStatus.INTERRUPTED and not run.has_answer:
         raise KeyboardInterrupt
     if not run.has_answer:

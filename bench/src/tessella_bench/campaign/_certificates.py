@@ -191,7 +191,8 @@ def faults(model: Any, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
         if model.status_ == "optimal" or gap <= model.tol:
             found.append(f"objective_={value} and lower_bound_={bound} were called optimal.")
         return found
-    slack = own.rounding + 1e-12 * abs(value)
+    # The library looks at the rounding of predictions from a millionth of the tolerance on.
+    slack = own.rounding + 1e-6 * min(model.tol, 1e-3) * abs(value)
     publishing = slack + own.publishing
     if own.infeasibility > _FEASIBLE:
         found.append(
