@@ -19,7 +19,7 @@ from tessella import (
 from tessella.cones import PSD, Nonnegative
 from tessella.kernels import FiniteKernelSet, Gaussian, PolynomialKernels
 from tessella.problems import SaddlePoint
-from tessella.solvers import SolverStatus, fixed, frank_wolfe, run_solver
+from tessella.solvers import Run, SolverStatus, fixed, frank_wolfe, run_solver
 from tessella.svm import DualProblem, relative_gap, solve_dual
 
 WEIGHTINGS = ("learned", "simple", "average", "alignment", "performance")
@@ -163,6 +163,17 @@ def test_a_nan_does_not_become_part_of_a_bound():
     assert not np.isfinite(point.upper(kernels.cone.centre)[0])
     assert not np.isfinite(point.lower)
     assert point.certificate(kernels.cone.centre).gap == np.inf
+
+
+@pytest.mark.filterwarnings("ignore:.*(overflow|invalid):RuntimeWarning")
+def test_a_run_keeps_no_pair_without_finite_bounds():
+    kernels, dual = bound_with_nan()
+    centre = kernels.cone.centre
+    limits = {"tol": 1e-3, "max_iter": 5, "time_limit": None, "n_jobs": 1, "callback": None}
+    run = Run("trial", SaddlePoint(kernels, dual, centre), **limits)
+    run.record(centre, dual.linear, 0.0)
+    assert not run.has_answer
+    assert run.gap == np.inf
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
