@@ -321,7 +321,7 @@ def test_info_of_a_model_from_python(run, people, tmp_path):
         kernels=kernels, class_weight={0: 2.0}, max_iter=1, tol=10.0
     )
     estimator.fit(people[FEATURES].to_numpy(), (people["group"] == "left").astype(int))
-    estimator.gap_ = np.inf
+    estimator.lower_bound_, estimator.gap_ = -np.inf, np.inf
     tessella.save(estimator, tmp_path / "model.tsl")
     description = json.loads(run("info model.tsl --json").stdout)
     assert description["parameters"]["kernels"] == {"family": "polynomial", "degree": 2}

@@ -209,7 +209,7 @@ def test_remedies_name_parameters_that_the_estimator_has():
 
 
 def test_too_little_memory_names_what_can_be_changed(circles, monkeypatch):
-    monkeypatch.setattr("tessella.backend._memory.available_memory", lambda: 1000)
+    monkeypatch.setattr("tessella.backend._memory.available_memory", lambda: 20_000)
     model = MultipleKernelSVC(weighting="simple")
     with pytest.raises(MemoryError, match=r"Use precision='float32' or weighting='learned' or"):
         model.fit(*circles)

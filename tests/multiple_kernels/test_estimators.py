@@ -199,7 +199,7 @@ def test_data_without_information_is_refused():
 
 def test_too_little_memory_is_told_before_any_work(monkeypatch):
     model, X, y = data_of("classification")
-    monkeypatch.setattr("tessella.backend._memory.available_memory", lambda: 1000)
+    monkeypatch.setattr("tessella.backend._memory.available_memory", lambda: 20_000)
     with pytest.raises(MemoryError, match=r"Learning a kernel on 80 rows.*fewer rows"):
         model.fit(X, y)
 

@@ -35,6 +35,6 @@ def test_a_limit_of_the_shell_is_respected():
         [sys.executable, "-c", UNDER_A_LIMIT], capture_output=True, text=True, check=True
     )
     refusal, fitted = result.stdout.splitlines()
-    assert "6000 rows needs" in refusal
+    assert "6000 rows of 2 features needs" in refusal
     assert "solver='working-set'" in refusal
     assert fitted == "False"

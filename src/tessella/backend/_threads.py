@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -107,9 +108,58 @@ def limit_blas(n_jobs: int | None = None, size: int = 0) -> AbstractContextManag
     context manager
         Object that limits the number of threads until the ``with`` block ends.
     """
-    threads = 1 if size < _SIDE_WORTH_THREADS else effective_threads(n_jobs)
-    limits: AbstractContextManager[Any] = _loaded_blas().limit(limits=threads, user_api="blas")
-    return limits
+    return _BlasLimit(1 if size < _SIDE_WORTH_THREADS else effective_threads(n_jobs))
+
+
+class _BlasLimit:
+    """A limit of the threads of BLAS, which hold for the whole process.
+
+    While fits of several threads overlap, the smallest of their limits holds, and the last one to
+    end restores what was there before the first. Otherwise a fit that ends would hand back threads
+    in the middle of another one, whose results would then round differently.
+    """
+
+    # Limits that hold, with the threads that have set them, and what was there before.
+    _held: ClassVar[list[tuple[int, int]]] = []
+    _before: ClassVar[list[int]] = []
+    _lock: ClassVar[Any] = threading.Lock()
+
+    def __init__(self, threads: int) -> None:
+        self._entry = threads, threading.get_ident()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._held:
+                self._before[:] = [library.num_threads for library in _loaded_blas()]
+            self._held.append(self._entry)
+            self._set()
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._held.remove(self._entry)
+            self._set()
+
+    @classmethod
+    def _set(cls) -> None:
+        """Let the smallest limit hold, or what was there before."""
+        smallest = min((threads for threads, _ in cls._held), default=None)
+        for library, before in zip(_loaded_blas(), cls._before, strict=True):
+            wanted = before if smallest is None else min(smallest, before)
+            if library.num_threads != wanted:
+                # Since version 3.7, threadpoolctl lets one thread at a time set the number and
+                # ignores others; here the lock and the count of the limits serve that purpose.
+                getattr(library, "_real_set_num_threads", library.set_num_threads)(wanted)
+
+    @classmethod
+    def after_fork(cls) -> None:
+        """Forget the limits of threads that do not exist in a child process."""
+        cls._lock = threading.Lock()
+        own = threading.get_ident()
+        cls._held[:] = [entry for entry in cls._held if entry[1] == own]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_BlasLimit.after_fork)
 
 
 def _let_blas_allocate() -> None:
@@ -122,7 +172,7 @@ def _let_blas_allocate() -> None:
 
 
 @cache
-def _loaded_blas() -> ThreadpoolController:
+def _loaded_blas() -> list[Any]:
     """Return the BLAS libraries of this process. Finding them takes longer than a small fit."""
     _let_blas_allocate()
-    return ThreadpoolController()
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)

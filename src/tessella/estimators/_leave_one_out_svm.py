@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from tessella.backend import limit_blas, require_memory
+from tessella.backend._lazy import cached_property
 from tessella.estimators._fit_rows import FitRows
 from tessella.estimators._layouts import support_to_given
 from tessella.kernels import LearnedKernel

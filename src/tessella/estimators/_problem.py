@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.backend._lazy import cached_property
 from tessella.estimators._checks import fit_box
 from tessella.estimators._early_stopping import ValidationSet
 from tessella.estimators._layouts import DualLayouts

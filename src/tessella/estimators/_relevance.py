@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from tessella.backend._lazy import cached_property
 from tessella.estimators._training_set import TrainingSet
 from tessella.inspection._linearity import NEARLY_ALL, linear_share
 from tessella.inspection._relevance import feature_relevance, interaction_relevance

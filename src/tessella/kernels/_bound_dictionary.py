@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tessella.backend import in_threads
+from tessella.backend._lazy import cached_property
 from tessella.cones import Nonnegative, Sensitivities
 from tessella.kernels._base import (
     BoundKernelSet,

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from tessella.backend._lazy import cached_property
 from tessella.cones import Cone, Face, Factors, Point, Sensitivities, inner, scaled_point
 from tessella.kernels._base import BoundKernelSet, FloatArray, KernelSet, Moments, as_rows
 from tessella.kernels._predictor import Predictor

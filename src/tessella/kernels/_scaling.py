@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.backend._lazy import cached_property
 from tessella.kernels._base import FloatArray
 
 #: Names of the scalings that :meth:`UnitBox.fit` knows.

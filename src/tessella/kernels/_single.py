@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tessella.backend import ProductForm
+from tessella.backend._lazy import cached_property
 from tessella.cones import Nonnegative
 from tessella.kernels._base import (
     BoundKernelSet,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tessella.backend._lazy import cached_property
 from tessella.cones import Cone, Face, Factors, Point, Sensitivities
 from tessella.kernels._base import (
     BoundKernelSet,

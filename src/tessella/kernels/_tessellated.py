@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tessella.backend import ProductForm, effective_threads
+from tessella.backend._lazy import cached_property
 from tessella.cones import PSD, Face, Factors, Sensitivities, symmetric_factors
 from tessella.kernels._base import (
     BoundKernelSet,

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from tessella.backend._lazy import cached_property
 from tessella.kernels._base import FloatArray
 from tessella.kernels._monomials import IntArray, Monomials, checked_degree, exponents
 

@@ -12,7 +12,6 @@ seen it is a_i / H_ii. See :mod:`tessella.leave_one_out._centring` for the formu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh, lstsq
 from scipy.linalg.lapack import dpotrf, dtrtri
 
+from tessella.backend._lazy import cached_property
 from tessella.leave_one_out._centring import Centring
 
 FloatArray = NDArray[np.float64]

@@ -16,11 +16,11 @@ of kernel sets. Both bounds are computed here, in float64, from P and w alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tessella.backend._lazy import cached_property
 from tessella.cones import Face, Point, Sensitivities, Spectrum, inner
 from tessella.kernels import BoundKernelSet
 from tessella.svm import DualProblem, best_intercepts, relative_gap

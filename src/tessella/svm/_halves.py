@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.backend._lazy import cached_property
 from tessella.svm._problem import DualProblem
 
 FloatArray = NDArray[np.float64]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tessella.backend._lazy import cached_property
 from tessella.svm._loss import HingeLoss, Loss, SquaredLoss, TubeLoss, check_loss
 
 FloatArray = NDArray[np.float64]
