@@ -199,9 +199,7 @@ def test_too_large_for_memory(case, monkeypatch):
 def test_memory_is_checked_before_anything_is_allocated():
     """Two matrices of a million rows need terabytes: the error comes at once."""
     X = np.random.default_rng(0).random((1_000_000, 1))
-    message = (
-        r"1000000 rows .* needs .* TiB.*precision='float32' or solver='working-set'"
-    )
+    message = r"1000000 rows .* needs .* TiB.*precision='float32' or solver='working-set'"
     with pytest.raises(MemoryError, match=message):
         LearnedKernelSVR(solver="frank-wolfe").fit(X, X[:, 0])
 
