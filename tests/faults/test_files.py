@@ -6,6 +6,8 @@ import io
 import json
 import os
 import re
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -341,11 +343,9 @@ def orphans(tmp_path):
 
 def dead_process():
     """Return the number of a process that has ended."""
-    child = os.fork() if hasattr(os, "fork") else pytest.skip("needs fork")
-    if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
-    return child
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
 
 
 def test_orphans_are_removed_at_the_next_save(orphans, tmp_path):

@@ -151,6 +151,52 @@ def test_many_threads_fit_at_once():
     assert output_of(DATA + _dedented(program)).strip() == "[]"
 
 
+BLAS = """
+from threadpoolctl import threadpool_info
+from tessella.backend import limit_blas
+
+def of_blas():
+    return {library["num_threads"] for library in threadpool_info()
+            if library["user_api"] == "blas"}
+
+def in_thread(work):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+before = of_blas()
+"""
+
+
+def test_blas_gets_its_threads_back_when_the_last_limit_ends():
+    program = """
+    first, second = limit_blas(), limit_blas()
+    first.__enter__()
+    in_thread(second.__enter__)
+    first.__exit__(None, None, None)
+    during = of_blas()
+    in_thread(lambda: second.__exit__(None, None, None))
+    print(before, during, of_blas())
+    """
+    printed = output_of(DATA + BLAS + _dedented(program), OPENBLAS_NUM_THREADS="3").strip()
+    assert printed in ("{3} {1} {3}", "{2} {1} {2}", "{1} {1} {1}")  # by the number of cores
+
+
+@needs_fork
+def test_a_child_forgets_the_limits_of_other_threads():
+    program = """
+    in_thread(limit_blas().__enter__)
+
+    def child():
+        with limit_blas():
+            during = of_blas()
+        return during == {1} and of_blas() == before
+
+    print(of_blas(), answers_of(child))
+    """
+    assert output_of(DATA + BLAS + _dedented(program)).strip() == "{1} 0"
+
+
 @needs_task_list
 def test_a_huge_number_of_threads():
     program = """

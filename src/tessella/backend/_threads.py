@@ -119,17 +119,19 @@ class _BlasLimit:
     in the middle of another one, whose results would then round differently.
     """
 
-    # Limits that hold, with the threads that have set them, and what was there before.
+    # Limits that hold, with the threads that have set them, and what was there before the first
+    # of them, until it is there again.
     _held: ClassVar[list[tuple[int, int]]] = []
     _before: ClassVar[list[int]] = []
     _lock: ClassVar[Any] = threading.Lock()
 
     def __init__(self, threads: int) -> None:
-        self._entry = threads, threading.get_ident()
+        self._threads = threads
 
     def __enter__(self) -> None:
+        self._entry = self._threads, threading.get_ident()
         with self._lock:
-            if not self._held:
+            if not self._before:
                 self._before[:] = [library.num_threads for library in _loaded_blas()]
             self._held.append(self._entry)
             self._set()
@@ -138,6 +140,8 @@ class _BlasLimit:
         with self._lock:
             self._held.remove(self._entry)
             self._set()
+            if not self._held:
+                self._before.clear()
 
     @classmethod
     def _set(cls) -> None:
@@ -152,7 +156,10 @@ class _BlasLimit:
 
     @classmethod
     def after_fork(cls) -> None:
-        """Forget the limits of threads that do not exist in a child process."""
+        """Forget the limits of threads that do not exist in a child process.
+
+        What was there before them is kept: the next limit to end in the child restores it.
+        """
         cls._lock = threading.Lock()
         own = threading.get_ident()
         cls._held[:] = [entry for entry in cls._held if entry[1] == own]

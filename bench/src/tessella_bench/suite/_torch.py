@@ -55,15 +55,16 @@ def xrfm_tuned(task: str, X: Any, y: Any, seed: int) -> Fitted:
         kind = torch.long if labels is not None else torch.float32
         targets = [torch.tensor(scaled[rows], dtype=kind, device=device) for rows in (learn, judge)]
         best: tuple[tuple[float, ...], Any, dict[str, Any]] | None = None
-        for setting in settings(XRFM_SPACE, _XRFM_SETTINGS + 1, seed)[1:]:
-            model = _Xrfm(setting | {"device": device}, labels is not None, mean, deviation, seed)
+        for drawn in settings(XRFM_SPACE, _XRFM_SETTINGS + 1, seed)[1:]:
+            setting = drawn | {"device": device}
+            model = _Xrfm(setting, labels is not None, mean, deviation, seed)
             try:
                 model.fit(tensors[0], targets[0], tensors[1], targets[1])
                 loss = model.loss(tensors[1].cpu().numpy(), target[judge])
             except (RuntimeError, ValueError):  # a singular system: the setting is of no use
                 continue
             if best is None or loss < best[0]:
-                best = loss, model, setting | {"device": device}
+                best = loss, model, setting
     if best is None:
         raise RuntimeError("no setting of xRFM could be fitted")
     _, model, setting = best
