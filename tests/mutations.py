@@ -115,6 +115,7 @@ RIDGE_LOO = "leave_one_out/test_ridge.py"
 SVM_LOO = "leave_one_out/test_svm.py"
 ESTIMATOR_LOO = "estimators/test_leave_one_out_svm.py"
 GRADIENT = "leave_one_out/test_gradient.py"
+HELD_OUT = "leave_one_out/test_held_out.py"
 FAMILIES = "automatic/test_families.py"
 ENCODINGS = "automatic/test_encodings.py"
 AVERAGE = "automatic/test_average.py"
@@ -123,6 +124,7 @@ TABLES = "automatic/test_tables.py"
 QUALITY = "automatic/test_quality.py"
 PROBABILITIES = "automatic/test_probabilities.py"
 LIMITS = "automatic/test_limits.py"
+GROWTH = "automatic/test_growth.py"
 CERTIFICATES = "faults/test_certificates.py"
 SCALES = "faults/test_scales.py"
 AUTOMATIC_FILES = "automatic/test_model_files.py"
@@ -453,11 +455,53 @@ MUTATIONS = (
         (TABLES,),
     ),
     Mutation(
-        "Clock.over",
+        "Clock.check",
         "automatic/_clock.py",
-        "return self.left <= self._reserved",
-        "return False",
+        "if self.left <= self._reserved + needed:",
+        "if False:",
         (LIMITS,),
+    ),
+    Mutation(
+        "held_out_gradient (intercepts)",
+        "leave_one_out/_held_out.py",
+        "(back.sum(axis=0) - slopes.sum(axis=0))",
+        "back.sum(axis=0)",
+        (HELD_OUT,),
+    ),
+    Mutation(
+        "held_out_gradient (by C)",
+        "leave_one_out/_held_out.py",
+        "by_ridge = -float(ridge @",
+        "by_ridge = -float(weight[:n_fitted] @",
+        (HELD_OUT,),
+    ),
+    Mutation(
+        "held_out_gradient (weights of the error)",
+        "leave_one_out/_held_out.py",
+        "share = weight[n_fitted:] / weight[n_fitted:].sum()",
+        "share = np.full(len(K) - n_fitted, 1.0 / (len(K) - n_fitted))",
+        (HELD_OUT,),
+    ),
+    Mutation(
+        "Growth.n_rows",
+        "automatic/_growth.py",
+        "settings.grown and fitted >= settings.search_rows",
+        "settings.grown",
+        (GROWTH,),
+    ),
+    Mutation(
+        "Growth._descended (last step)",
+        "automatic/_growth.py",
+        "return end if self._gain(start, end) > _LEAST_GAIN else start",
+        "return start",
+        (GROWTH,),
+    ),
+    Mutation(
+        "FitResult.held_out (entries without a share)",
+        "automatic/_base.py",
+        "for share, entry in parts if share > 0",
+        "for share, entry in parts",
+        (GROWTH,),
     ),
     Mutation(
         "Search.run (Ctrl-C)",

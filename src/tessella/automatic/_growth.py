@@ -1,9 +1,10 @@
 """Growth of the machines of a search to more rows than it had.
 
-More rows tell finer structure: the best kernels become narrower, C changes, and columns whose effect
-was lost in the noise begin to matter. The leave-one-out error of so many rows would cost too much.
-With many rows it is not needed: some of them are held out, and the scales of the best machines
-descend the error of these. Their held-out predictions also decide the weights in the average.
+More rows tell finer structure: the best kernels become narrower, C changes, and columns whose
+effect was lost in the noise begin to matter. The leave-one-out error of so many rows would cost too
+much. With many rows it is not needed: some of them are held out, and the scales of the best
+machines descend the error of these. Their held-out predictions also decide the weights in the
+average.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ IntArray = NDArray[np.intp]
 _HELD_OUT = 4  # one of so many rows
 # Time of an evaluation relative to one of the search with as many rows, which has eigenvectors.
 _EVALUATION_PART = 0.1
+_LEAST_GAIN = 2.0  # in standard errors
 
 
 @dataclass
@@ -112,14 +114,31 @@ class Growth:
             )
         return grown
 
-    def _descended(self, machine: Machine) -> Entry | None:
-        """Return the machine after its descent, or None if the time was over before it began."""
-        seconds = self.seconds * _EVALUATION_PART
+    def _descended(self, entry: Entry) -> Entry | None:
+        """Return an entry after its descent, or None if the time was over before it began.
+
+        The descent has fitted the held-out rows a little. A gain that is not larger than their
+        noise may be no more than that, and the machines of the search are kept.
+        """
+        machine, seconds = _mean_machine(entry), self.seconds * _EVALUATION_PART
         objective = HeldOutObjective(
             machine, self.fitted, self.held_out, self.Y, self.weight, self.clock, seconds
         )
         path = objective.descend(self.settings.growth_steps)
-        return self._entry(*path[-1]) if path else None
+        if not path:
+            return None
+        (_, before), (grown, after) = path[0], path[-1]
+        start, end = self._entry(entry.machines, before), self._entry((grown,), after)
+        return end if self._gain(start, end) > _LEAST_GAIN else start
+
+    def _gain(self, start: Entry, end: Entry) -> float:
+        """Return by how many standard errors the squared error of the held-out rows falls."""
+        Y, share = self.Y[self.held_out], self.weight[self.held_out]
+        share = share / share.sum()
+        falls = ((Y - start.held_out) ** 2 - (Y - end.held_out) ** 2).sum(axis=1)
+        mean = float(share @ falls)
+        deviation = float(np.sqrt(share**2 @ (falls - mean) ** 2))
+        return mean / deviation if deviation > 0.0 else 0.0
 
     def _other_machines(self, entries: list[Entry], shares: FloatArray) -> list[Entry]:
         """Evaluate the machines of the average without scales to refine, as they are."""
@@ -132,7 +151,7 @@ class Growth:
         found = []
         for machine in others:
             self.clock.check(self.seconds)
-            found.append(self._entry(machine, self._scores(machine)))
+            found.append(self._entry((machine,), self._scores(machine)))
         return found
 
     def _scores(self, machine: Machine) -> FloatArray:
@@ -142,9 +161,9 @@ class Growth:
         cross = machine.kernel.matrix(A[self.held_out], A[self.fitted])
         return cross @ solution.coef + solution.intercept
 
-    def _entry(self, machine: Machine, scores: FloatArray) -> Entry:
+    def _entry(self, machines: tuple[Machine, ...], scores: FloatArray) -> Entry:
         Y, weight = self.Y[self.held_out], self.weight[self.held_out]
-        return Entry.of_scores((machine,), scores, Y, weight, GROWN, len(self.fitted))
+        return Entry.of_scores(machines, scores, Y, weight, GROWN, len(self.fitted))
 
 
 def _has_scales(entry: Entry) -> bool:
@@ -152,8 +171,8 @@ def _has_scales(entry: Entry) -> bool:
     return isinstance(own.kernel, ScaledKernel) and own.loss.name == "squared"
 
 
-def _distinct_starts(entries: list[Entry], shares: FloatArray) -> list[Machine]:
-    """Return a machine for each space, family and target, those with the largest shares first.
+def _distinct_starts(entries: list[Entry], shares: FloatArray) -> list[Entry]:
+    """Return an entry for each space, family and target, those with the largest shares first.
 
     Entries of the grid and of the descent from there would grow to the same machine.
     """
@@ -164,7 +183,7 @@ def _distinct_starts(entries: list[Entry], shares: FloatArray) -> list[Machine]:
             total, own = chosen.get(key, (0.0, entry))
             chosen[key] = (total + share, min(own, entry, key=lambda one: one.error))
     best = sorted(chosen.values(), key=lambda one: -one[0])
-    return [_mean_machine(entry) for _, entry in best]
+    return [entry for _, entry in best]
 
 
 def _mean_machine(entry: Entry) -> Machine:

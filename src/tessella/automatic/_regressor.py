@@ -92,9 +92,10 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
 
     Notes
     -----
-    With more than some thousand rows, the search uses a sample of them and the members are fitted
-    on all rows. With more rows than an exact machine can have, the rows are divided into leaves
-    with an exact machine in each.
+    With more than some thousand rows, the search uses a sample of them. The scales of its best
+    machines are then refined on a larger sample, a part of which is held out, and the members are
+    fitted on all rows. With more rows than an exact machine can have, the rows are divided into
+    leaves with an exact machine in each.
 
     Examples
     --------

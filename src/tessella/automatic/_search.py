@@ -170,7 +170,7 @@ class Search:
         return float(self.seconds * (n_rows / len(self.rows)) ** 3)
 
     def _final_seconds(self) -> float:
-        """Estimate the time of the first final fits, each of which takes a part of an evaluation."""
+        """Estimate the time of the first final fits, each of them a part of an evaluation."""
         leaves = 1
         while len(self.Y) > leaves * self.settings.largest_leaf:
             leaves *= 2  # leaves are divided at medians
