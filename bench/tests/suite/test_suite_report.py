@@ -201,6 +201,14 @@ def test_variants_are_compared_with_the_whole_and_not_ranked(store):
     assert variant["seconds_ratio"] == pytest.approx(0.5)
 
 
+def test_a_variant_is_compared_on_the_divisions_that_it_has(store):
+    put(store, "r1", "tessella/less", 0.22)
+    variant = part(store)["ablation"]["tessella/less"]
+    assert variant["fits"] == 1
+    assert variant["groups"]["all"]["sets"] == 1
+    assert variant["groups"]["all"]["error_ratio"] == pytest.approx(0.22 / 0.11)
+
+
 def test_document_and_picture(store, tmp_path):
     put(store, "r1", "tessella/less", 0.4)
     put(store, "r1", "tessella/less", 0.4, split=1)
@@ -217,4 +225,4 @@ def test_document_and_picture(store, tmp_path):
     assert "| c1 (1,000 × 4, 3 classes) | **20.00** | 20.10 | capped |" in text
     assert "| random forest | c1 | more than 600 s |" in text
     assert "| family | gauss | 100 % | 100 % |" in text
-    assert "| less | 4.000 |" in text
+    assert "| less | 2 | 4.000 |" in text

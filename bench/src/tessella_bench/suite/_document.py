@@ -279,16 +279,18 @@ def _ablation(part: dict[str, Any]) -> list[Block]:
         rows.append(
             [
                 found["title"],
+                str(found["fits"]),
                 *(_ratio(group["error_ratio"]) for group in groups),
                 _counts(found["groups"]["all"]),
                 _ratio(times),
             ]
         )
-    header = ["variant", *GROUPS, "wins / ties / losses of the whole", "seconds"]
+    header = ["variant", "fits", *GROUPS, "wins / ties / losses of the whole", "seconds"]
     text = (
         "Variants of Tessella: geometric mean over the sets of the variant's error over that of "
         "the whole, so that a value above one is what the part that was taken away brings; and the "
-        "same of the processor seconds."
+        "same of the processor seconds. Both are compared on the divisions that the variant was "
+        "measured on, whose number is that of its fits."
     )
     return [Heading(3, "Ablation"), Paragraph(text), Table(header, rows)]
 

@@ -106,12 +106,37 @@ def _sized(records: Sequence[Record], splits: int) -> dict[str, Any]:
         "average": parts_of_the_average(
             [record for record in records if record["method"] == OURS and record["status"] == OK]
         ),
-        "ablation": ablation(rows, [name for name in names if VARIANT in name]),
+        "ablation": _ablations(records, [name for name in names if VARIANT in name]),
     }
 
 
-def _rows(records: Sequence[Record], methods: Sequence[str], splits: int) -> list[dict[str, Any]]:
-    """Sets of which something is known, regressions first, each from the smallest."""
+def _ablations(records: Sequence[Record], variants: Sequence[str]) -> dict[str, Any]:
+    """Compare each variant with the whole on the divisions that both have."""
+    result: dict[str, Any] = {}
+    for name in variants:
+        common = _divisions_of(records, name) & _divisions_of(records, OURS)
+        paired = [
+            record
+            for record in records
+            if record["method"] in (name, OURS) and (record["dataset"], record["split"]) in common
+        ]
+        found = ablation(_rows(paired, (OURS, name), None), [name])[name]
+        result[name] = found | {"fits": len(common)}
+    return result
+
+
+def _divisions_of(records: Sequence[Record], method: str) -> set[tuple[str, int]]:
+    own = (record for record in records if record["method"] == method)
+    return {(record["dataset"], record["split"]) for record in own}
+
+
+def _rows(
+    records: Sequence[Record], methods: Sequence[str], splits: int | None
+) -> list[dict[str, Any]]:
+    """Sets of which something is known, regressions first, each from the smallest.
+
+    A set with another number of divisions than `splits` is known in part, if there is a number.
+    """
     rows = []
     for name in sorted({record["dataset"] for record in records}):
         own = [record for record in records if record["dataset"] == name]
@@ -126,7 +151,7 @@ def _rows(records: Sequence[Record], methods: Sequence[str], splits: int) -> lis
     return sorted(rows, key=lambda row: (row["task"] != "regression", row["table_rows"]))
 
 
-def _summary(records: Sequence[Record], splits: int) -> dict[str, Any]:
+def _summary(records: Sequence[Record], splits: int | None) -> dict[str, Any]:
     """Means over the divisions of one method on one set.
 
     One division without a result is enough to be last: the mean of the others would be of easier
@@ -146,7 +171,7 @@ def _summary(records: Sequence[Record], splits: int) -> dict[str, Any]:
     }
     errors = [record["error"] for record in records]
     return {
-        "state": DONE if len(records) == splits else PARTLY,
+        "state": DONE if splits in (None, len(records)) else PARTLY,
         "divisions": len(records),
         "deviation": float(np.std(errors, ddof=1)) if len(errors) > 1 else None,
         **means,
