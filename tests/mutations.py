@@ -492,8 +492,8 @@ MUTATIONS = (
     Mutation(
         "Growth._descended (last step)",
         "automatic/_growth.py",
-        "return end if self._gain(start, end) > _LEAST_GAIN else start",
-        "return start",
+        "return self._entry((grown,), after)",
+        "return self._entry((machine,), before)",
         (GROWTH,),
     ),
     Mutation(

@@ -128,14 +128,15 @@ class Growth:
         if not path:
             return None
         (_, before), (grown, after) = path[0], path[-1]
-        start, end = self._entry(entry.machines, before), self._entry((grown,), after)
-        return end if self._gain(start, end) > _LEAST_GAIN else start
+        wanted = machine.target.forward(self.Y[self.held_out])
+        if self._gain((wanted - before) ** 2, (wanted - after) ** 2) > _LEAST_GAIN:
+            return self._entry((grown,), after)
+        return self._entry(entry.machines, before)
 
-    def _gain(self, start: Entry, end: Entry) -> float:
-        """Return by how many standard errors the squared error of the held-out rows falls."""
-        Y, share = self.Y[self.held_out], self.weight[self.held_out]
-        share = share / share.sum()
-        falls = ((Y - start.held_out) ** 2 - (Y - end.held_out) ** 2).sum(axis=1)
+    def _gain(self, before: FloatArray, after: FloatArray) -> float:
+        """Return by how many standard errors the squared errors of the held-out rows fall."""
+        share = self.weight[self.held_out] / self.weight[self.held_out].sum()
+        falls = (before - after).sum(axis=1)
         mean = float(share @ falls)
         deviation = float(np.sqrt(share**2 @ (falls - mean) ** 2))
         return mean / deviation if deviation > 0.0 else 0.0
