@@ -497,7 +497,7 @@ MUTATIONS = (
         (GROWTH,),
     ),
     Mutation(
-        "FitResult.held_out (entries without a share)",
+        "Average.held_out (entries without a share)",
         "automatic/_base.py",
         "for share, entry in parts if share > 0",
         "for share, entry in parts",

@@ -51,20 +51,21 @@ Tell = Callable[[str, float], None]
 _ENCODINGS = (ONE_HOT, TARGET)
 _LOSSES = ("squared", "svm")
 _RELEVANCE_ROWS = 128
+# Part of the time that a search may take if its machines are refined on more rows afterwards.
+_SEARCH_PART = 0.5
+_FITS_FROM = 0.9  # part of the progress at which the final fits begin
 
 
 @dataclass(frozen=True, eq=False)
-class FitResult:
-    """What a search and the fits after it have found.
+class Average:
+    """Entries of a search, with their weights in the average of a model.
 
     Attributes
     ----------
     entries : list of Entry
-        All entries of the search.
+        All entries.
     shares : ndarray of shape (n_entries,)
         Weight of each entry in the average.
-    members : list of FittedMachine
-        Machines of the average, fitted on all rows.
     rows : ndarray of int
         Rows of the held-out predictions of the entries with a share.
     complete : bool
@@ -73,7 +74,6 @@ class FitResult:
 
     entries: list[Entry]
     shares: FloatArray
-    members: list[FittedMachine]
     rows: IntArray
     complete: bool
 
@@ -203,10 +203,11 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         spaces = self._spaces(reader, rows.X, Y, rows.weight / min(1.0, rows.weight.mean()))
         left_out = left_out_fraction(rows.X, reader.categorical, rows.weight)
         found = self._search(spaces, rows.y, Y, weight, left_out, clock, tell)
+        members = self._members(found, Y, weight, clock, tell)
         self._reader = reader
         self._rows = rows.X[found.rows[:_RELEVANCE_ROWS]]
-        self.members_ = found.members
-        self.gap_ = max(member.gap for member in found.members)
+        self.members_ = members
+        self.gap_ = max(member.gap for member in members)
         self.leaderboard_ = _leaderboard(found)
         self.search_complete_ = found.complete
         self._calibrate(found.held_out, rows.y[found.rows], weight[found.rows])
@@ -233,7 +234,7 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         left_out: FloatArray,
         clock: Clock,
         tell: Tell,
-    ) -> FitResult:
+    ) -> Average:
         settings = self._settings()
         order = self._search_order(y)
         n_grown = Growth.n_rows(len(order), settings)
@@ -246,8 +247,8 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
             weight=weight,
             left_out=left_out,
             settings=settings,
-            clock=clock,
-            tell=_part_of(tell, 0.0, 0.5) if n_grown else tell,
+            clock=clock.part(_SEARCH_PART) if n_grown else clock,
+            tell=_part_of(tell, 0.0, _SEARCH_PART) if n_grown else tell,
             n_jobs=self.n_jobs,
         )
         entries = [entry for entry in search.run() if np.isfinite(entry.error)]
@@ -256,26 +257,33 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
                 "No machine has finite held-out errors: the features or the target have values "
                 "that double precision cannot compare. Rescale them."
             )
-        shares, rows, complete = self._shares(entries, search.rows, Y, weight), search.rows, True
-        if search.complete and n_grown:
-            growth = Growth(
-                rows=order[:n_grown],
-                Y=Y,
-                weight=weight,
-                settings=settings,
-                clock=clock,
-                tell=_part_of(tell, 0.5, 1.0),
-                seconds=search.seconds_with(n_grown),
-                n_jobs=self.n_jobs,
-            )
-            grown = [entry for entry in growth.run(entries, shares) if np.isfinite(entry.error)]
-            complete = growth.complete
-            if grown:
-                rows, none = growth.held_out, np.zeros(len(entries))
-                shares = np.append(none, self._shares(grown, rows, Y, weight))
-                entries = entries + grown
-        members = self._members(entries, shares, Y, weight, clock, tell)
-        return FitResult(entries, shares, members, rows, search.complete and complete)
+        shares = self._shares(entries, search.rows, Y, weight)
+        average = Average(entries, shares, search.rows, search.complete)
+        if not n_grown or search.interrupted:
+            return average
+        clock.reserve(search.final_seconds())
+        growth = Growth(
+            rows=order[:n_grown],
+            Y=Y,
+            weight=weight,
+            settings=settings,
+            clock=clock,
+            tell=_part_of(tell, _SEARCH_PART, _FITS_FROM),
+            seconds=search.seconds_with(n_grown),
+            n_jobs=self.n_jobs,
+        )
+        return self._grown(average, growth)
+
+    def _grown(self, average: Average, growth: Growth) -> Average:
+        """Return the average of the machines that were refined on more rows."""
+        found = growth.run(average.entries, average.shares)
+        grown = [entry for entry in found if np.isfinite(entry.error)]
+        complete = average.complete and growth.complete
+        if not grown:
+            return replace(average, complete=complete)
+        shares = self._shares(grown, growth.held_out, growth.Y, growth.weight)
+        shares = np.append(np.zeros(len(average.entries)), shares)
+        return Average(average.entries + grown, shares, growth.held_out, complete)
 
     def _shares(
         self, entries: list[Entry], rows: IntArray, Y: FloatArray, weight: FloatArray
@@ -295,13 +303,7 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         return settings if "svm" in self.losses else replace(settings, svm_strengths=())
 
     def _members(
-        self,
-        entries: list[Entry],
-        shares: FloatArray,
-        Y: FloatArray,
-        weight: FloatArray,
-        clock: Clock,
-        tell: Tell,
+        self, average: Average, Y: FloatArray, weight: FloatArray, clock: Clock, tell: Tell
     ) -> list[FittedMachine]:
         """Fit the machines of the average on all rows, those with the largest weights first.
 
@@ -309,7 +311,7 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         """
         wanted = [
             (machine, float(share) / len(entry.machines))
-            for entry, share in zip(entries, shares, strict=True)
+            for entry, share in zip(average.entries, average.shares, strict=True)
             if share > 0
             for machine in entry.machines
         ]
@@ -468,7 +470,7 @@ def require_length(y: NDArray[Any], n_rows: int) -> None:
         )
 
 
-def _leaderboard(found: FitResult) -> list[dict[str, Any]]:
+def _leaderboard(found: Average) -> list[dict[str, Any]]:
     def place(k: int) -> tuple[bool, float]:
         # Errors after the growth are those of other rows and other numbers of training rows.
         return found.entries[k].stage != GROWN, found.entries[k].error

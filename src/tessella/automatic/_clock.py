@@ -33,6 +33,12 @@ class Clock:
         """Seconds that are left; infinity without a limit."""
         return self._seconds - self.elapsed
 
+    def part(self, fraction: float) -> Clock:
+        """Return a clock with the same start and a fraction of the limit."""
+        part = Clock(fraction * self._seconds)
+        part._start = self._start
+        return part
+
     def reserve(self, seconds: float) -> None:
         """Keep some seconds for the fits that follow the search."""
         self._reserved = seconds

@@ -96,6 +96,7 @@ class Search:
     n_jobs: int | None = None
     entries: list[Entry] = field(default_factory=list)
     complete: bool = False
+    interrupted: bool = False
     seconds: float = 0.0  # of the first evaluation with all search rows
 
     def run(self) -> list[Entry]:
@@ -114,6 +115,7 @@ class Search:
         except KeyboardInterrupt:
             if not self.entries:
                 raise
+            self.interrupted = True
             self.tell("interrupted; the best machines found so far are used", 1.0)
         return self.entries
 
@@ -159,7 +161,7 @@ class Search:
         begin = self.clock.elapsed
         self.entries.append(self._evaluated(starts[0]))
         self.seconds = self.clock.elapsed - begin
-        self.clock.reserve(self._final_seconds())
+        self.clock.reserve(self.final_seconds())
         for batch in _batches(starts[1 : self.settings.compared], self.n_jobs):
             self.clock.check()
             self.entries += in_threads(self._evaluated, batch, self.n_jobs)
@@ -169,7 +171,7 @@ class Search:
         """Estimate the time of an evaluation with another number of rows; it is cubic in them."""
         return float(self.seconds * (n_rows / len(self.rows)) ** 3)
 
-    def _final_seconds(self) -> float:
+    def final_seconds(self) -> float:
         """Estimate the time of the first final fits, each of them a part of an evaluation."""
         leaves = 1
         while len(self.Y) > leaves * self.settings.largest_leaf:
