@@ -151,6 +151,13 @@ ARRAYS = [
     ("classifier", "classes_", lambda a: a[::-1], "not sorted"),
     ("classifier", "_sample_rows", first(np.nan), "_sample_rows has values"),
     ("classifier", "_training_range", lambda a: a[::-1], "ends before it begins"),
+    ("classifier", "support_vectors_", first(-1e300), "outside the training range"),
+    ("classifier", "_sample_rows", first(2.0), "outside the training range"),
+    ("classifier", "_training_range", lambda a: 1.5 * a, "outside the training range"),
+    ("regressor", "dual_coef_", lambda a: a * 1e308, "finite number"),
+    ("weights", "kernel_.kernels.mean", lambda a: a[:, None], "fit together"),
+    ("weights", "kernel_.kernels.scale", lambda a: a[:1], "fit together"),
+    ("weights", "kernel_.kernels.factors", lambda a: a[:1], "fit together"),
     ("weights", "kernel_.kernels.scale", first(np.nan), "not finite"),
     ("weights", "kernel_.kernels.factors", lambda a: -a, "fit together"),
     ("weights", "kernel_.parameter", first(-0.5), "not one that its kernel set can have"),
@@ -216,7 +223,14 @@ def test_a_tube_that_no_fit_gives(value, file_of):
 
 
 @pytest.mark.parametrize(
-    ("column", "value"), [("gap", nan()), ("gap", -1.0), ("n_svm", 1.5), ("time", "late")]
+    ("column", "value"),
+    [
+        ("gap", nan()),
+        ("gap", -1.0),
+        ("n_svm", 1.5),
+        ("time", "late"),
+        ("time", {"$type": "float", "text": "inf"}),
+    ],
 )
 def test_histories_that_no_fit_gives(column, value, file_of):
     path = file_of("classifier")
@@ -238,6 +252,30 @@ def test_values_of_automatic_models(attribute, file_of):
         )
         with pytest.raises(ModelFileError, match=f"{attribute} is"):
             tessella.load(path)
+
+
+@pytest.mark.parametrize("share", [1e308, 0.0, 2.0])
+def test_weights_of_members_sum_to_one(share, file_of):
+    path = file_of("automatic regressor")
+
+    def change(manifest):
+        manifest["fitted"]["members_"][0]["params"]["share"] = share
+
+    change_manifest(path, change)
+    with pytest.raises(ModelFileError, match=r"sum to|fit together"):
+        tessella.load(path)
+
+
+@pytest.mark.parametrize("words", [1e308, "text", ["a"]])
+def test_columns_of_numbers_have_no_categories(words, file_of):
+    path = file_of("automatic regressor")
+
+    def change(manifest):
+        manifest["fitted"]["_reader"]["params"]["vocabularies"]["items"][1] = words
+
+    change_manifest(path, change)
+    with pytest.raises(ModelFileError, match="fit together"):
+        tessella.load(path)
 
 
 # ---- checkpoints
@@ -270,6 +308,7 @@ def checkpoint(tmp_path):
         ("history.gap", first(np.nan), "records that no fit gives"),
         ("history.n_svm", lambda a: a + 0.5, "records that no fit gives"),
         ("history.time", lambda a: -1 - a, "records that no fit gives"),
+        ("history.time", lambda a: np.where(a == a[-1], np.inf, a), "records that no fit gives"),
     ],
 )
 def test_arrays_of_checkpoints_that_no_fit_gives(name, change, message, checkpoint):

@@ -46,7 +46,9 @@ IntArray = NDArray[np.intp]
 
 GRID, DESCENT, LEARNED = "grid", "descent", "learned"
 
-_CS = np.geomspace(0.1, 1e6, 15)
+# The first value makes a constant of every machine, so that none is worse than a constant.
+_CONSTANT_C = 1e-9
+_CS = np.concatenate([[_CONSTANT_C], np.geomspace(0.1, 1e6, 15)])
 _LARGEST_CHANGE = 6.0  # of the logarithm of a scale in a descent
 _C_RANGE = (-3.0, 14.0)  # of the logarithm of C in a descent
 # Pull of the logarithms of the scales towards a common one, relative to the logarithm of the error.
@@ -340,7 +342,8 @@ class Search:
         time is over, the steps so far are returned.
         """
         objective = DescentObjective(self, machine, self.rows[used], self.rows[~used])
-        start = np.append(np.zeros(objective.n_groups), np.log(machine.C))
+        # A constant has no slope to descend along; another scale may make more of its kernel.
+        start = np.append(np.zeros(objective.n_groups), np.log(max(machine.C, _CS[1])))
         path: list[tuple[Machine, FloatArray]] = []
         steps = self.settings.descent_steps
         with suppress(OutOfTimeError, NotPositiveDefiniteError):

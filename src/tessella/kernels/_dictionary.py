@@ -321,6 +321,12 @@ class FittedDictionary(KernelSet):
 
     family: ClassVar[str | None] = "fitted dictionary"
 
+    def __post_init__(self) -> None:
+        if self.mean.ndim != 1 or self.scale.shape != self.mean.shape:
+            raise ValueError("The means and the scales of a dictionary do not fit together.")
+        if self.factors.shape != (len(self.kernels),):
+            raise ValueError("The factors and the kernels of a dictionary do not fit together.")
+
     def __len__(self) -> int:
         return len(self.kernels)
 

@@ -22,7 +22,7 @@ from tessella.solvers import IterationRecord, SolverStatus
 from tessella.svm import relative_gap
 
 _NO_FIT = "the arrays of the model do not fit together."
-_SAME_GAP = 1e-9  # relative difference of a gap from that of its bounds
+_SAME_GAP = 1e-9  # relative difference of a gap from that of its bounds, or of weights from one
 
 # Attributes that may be infinite or missing numbers: a row of a table can have gaps, and so can a
 # column; a pair of features without an interaction is NaN.
@@ -123,12 +123,11 @@ def check_model(model: Any) -> None:
     _check_parameters(model)
     _check_certificate(model)
     _check_history(model)
-    low, high = model._training_range
-    if not (low <= high).all():
-        raise ModelFileError("the training range ends before it begins.")
+    _check_range(model)
     _require_number("_target_scale", model._target_scale, least=np.finfo(float).smallest_subnormal)
     if hasattr(model, "epsilon_"):
         _require_number("epsilon_", model.epsilon_, least=0.0)
+    _check_predictions(model)
 
 
 def _check_shapes(model: Any) -> None:
@@ -192,6 +191,28 @@ def _check_support(model: Any) -> None:
         ((support >= 0) & (support < model._n_rows)).all() and (np.diff(support) > 0).all()
     ):
         raise ModelFileError("support_ does not have the positions of training rows.")
+
+
+def _check_range(model: Any) -> None:
+    """Raise an error unless the rows that a model keeps are within the range of its rows."""
+    low, high = model._training_range
+    if not (low <= high).all():
+        raise ModelFileError("the training range ends before it begins.")
+    for name in ("support_vectors_", "_sample_rows"):
+        rows = getattr(model, name)
+        if not ((rows >= low) & (rows <= high)).all():
+            raise ModelFileError(f"{name} has rows that are outside the training range.")
+
+
+def _check_predictions(model: Any) -> None:
+    """Raise an error unless the scores of a training row are finite numbers."""
+    try:
+        with np.errstate(all="ignore"):
+            scores = model._machine_scores(model._sample_rows[:1], 1) + model.intercept_
+    except (IndexError, TypeError, ValueError) as error:  # parts with other numbers of features
+        raise ModelFileError(_NO_FIT) from error
+    if not np.isfinite(scores).all():
+        raise ModelFileError(f"{_NO_FIT} The score of a training row is not a finite number.")
 
 
 def _check_kernel(kernel: Any, rows: NDArray[np.float64], n_features: int) -> None:
@@ -275,6 +296,9 @@ def check_automatic(model: Any) -> None:
         own = getattr(member.machine.kernel, "kernel", None)
         if own is not None:
             _check_kernel(own, space.coordinates, space.coordinates.shape[1])
+    total = sum(member.share for member in model.members_)
+    if not abs(total - 1.0) <= _SAME_GAP:
+        raise ModelFileError(f"the weights of the members sum to {total!r}, and not to one.")
     _require_number("gap_", model.gap_, least=0.0)
     _require_number("fit_time_", model.fit_time_, least=0.0)
     if hasattr(model, "classes_"):

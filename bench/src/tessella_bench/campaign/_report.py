@@ -10,7 +10,8 @@ from tessella_bench.campaign._outcome import DEFECTS, FINE, REFUSED, UNFINISHED
 from tessella_bench.campaign._parts import PARTS
 from tessella_bench.campaign._record import Result
 
-_COLUMNS = (FINE, REFUSED, UNFINISHED, *DEFECTS)
+_USUAL = (FINE, REFUSED, UNFINISHED)
+_COLUMNS = (*_USUAL, *DEFECTS)
 _SHOWN = 200  # defects that are listed one by one
 
 
@@ -52,6 +53,7 @@ def document(results: Sequence[Result]) -> str:
         f"{len(results):,} cases in {seconds / 3600:.1f} hours of one process, on "
         f"{machine()['processor'] or 'an unknown processor'}.",
         table(results),
+        _codes(results),
         "## Kinds of cases",
         _kinds(results),
         "## Defects",
@@ -60,10 +62,32 @@ def document(results: Sequence[Result]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _codes(results: Iterable[Result]) -> str:
+    """Say which code the cases ran with: digests of the library and of the campaign."""
+    counts = Counter(result.code or "unknown" for result in results)
+    if len(counts) == 1:
+        return f"All cases ran with the same code, `{next(iter(counts))}` (library, campaign)."
+    parts = ", ".join(f"`{code}` in {count:,} cases" for code, count in counts.most_common())
+    return f"The code (digests of the library and of the campaign) was {parts}."
+
+
 def _kinds(results: Iterable[Result]) -> str:
-    counts = Counter((result.part, result.outcome.kind) for result in results)
-    lines = ["| part | kind | cases |", "|---|---|---:|"]
-    lines += [f"| {part} | {kind} | {count:,} |" for (part, kind), count in sorted(counts.items())]
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for result in results:
+        kind = result.outcome.kind
+        if result.part == "inputs":  # the name of the estimator is behind the last comma
+            kind = kind.rpartition(", ")[0]
+        verdict = result.outcome.verdict
+        found.setdefault((result.part, kind), Counter())[
+            verdict if verdict in _USUAL else "defects"
+        ] += 1
+    lines = [
+        "| part | kind | cases | " + " | ".join((*_USUAL, "defects")) + " |",
+        "|---|---|" + "---:|" * (2 + len(_USUAL)),
+    ]
+    for (part, kind), counts in sorted(found.items()):
+        cells = [counts.total(), *(counts[verdict] for verdict in (*_USUAL, "defects"))]
+        lines.append(f"| {part} | {kind} | " + " | ".join(map(_cell, cells)) + " |")
     return "\n".join(lines)
 
 
