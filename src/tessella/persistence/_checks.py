@@ -8,6 +8,7 @@ claim a certificate, so values that no fit gives are refused when a file is load
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -205,10 +206,13 @@ def _check_range(model: Any) -> None:
 
 
 def _check_predictions(model: Any) -> None:
-    """Raise an error unless the scores of a training row are finite numbers."""
+    """Raise an error unless the scores of a training row are finite numbers.
+
+    They are computed by a copy, because a prediction adds what it has prepared to a model.
+    """
     try:
         with np.errstate(all="ignore"):
-            scores = model._machine_scores(model._sample_rows[:1], 1) + model.intercept_
+            scores = copy(model)._machine_scores(model._sample_rows[:1], 1) + model.intercept_
     except (IndexError, TypeError, ValueError) as error:  # parts with other numbers of features
         raise ModelFileError(_NO_FIT) from error
     if not np.isfinite(scores).all():

@@ -161,7 +161,7 @@ def random_estimator(rng: np.random.Generator, name: str, n: int, n_classes: int
     params: dict[str, Any] = {
         "C": float(10.0 ** rng.uniform(-6, 9)),
         "tol": float(10.0 ** rng.uniform(-7, -1)),
-        "time_limit": 5.0,
+        "time_limit": 2.0,
         "n_jobs": int(rng.choice([1, 1, 1, 2])),
     }
     if rng.random() < 0.1:

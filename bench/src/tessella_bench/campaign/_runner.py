@@ -66,7 +66,7 @@ def run_batch(part: Part, numbers: Sequence[int]) -> Iterator[Result]:
     """Run cases in one process, and in another one after each case that has ended the process."""
     left = list(numbers)
     while left:
-        for result in _run_until_death(part, left):
+        for result in _run_until_death(part, tuple(left)):
             left.remove(result.number)
             yield result
 
