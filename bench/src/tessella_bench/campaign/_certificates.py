@@ -191,7 +191,11 @@ def faults(model: Any, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
         Empty if the published value is attained, the published bound is proved, and `gap_` and
         `status_` follow from the two.
     """
-    own = recompute(model, X, y, sample_weight)
+    return faults_by(model, recompute(model, X, y, sample_weight))
+
+
+def faults_by(model: Any, own: Recomputed) -> list[str]:
+    """Return what is wrong with a certificate that was computed again; see :func:`faults`."""
     value, bound, gap = float(model.objective_), float(model.lower_bound_), float(model.gap_)
     found = []
     if not np.isfinite([value, bound]).all():
