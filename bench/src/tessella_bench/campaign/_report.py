@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tessella_bench._machine import machine
-from tessella_bench.campaign._outcome import DEFECTS, FINE, REFUSED, UNFINISHED
+from tessella_bench.campaign._outcome import DEFECTS, FINE, LOOSE, REFUSED, UNFINISHED
 from tessella_bench.campaign._parts import PARTS
 from tessella_bench.campaign._record import Result
 
@@ -54,6 +54,7 @@ def document(results: Sequence[Result]) -> str:
         f"{machine()['processor'] or 'an unknown processor'}.",
         table(results),
         _codes(results),
+        _loose(results),
         "## Kinds of cases",
         _kinds(results),
         "## Defects",
@@ -69,6 +70,16 @@ def _codes(results: Iterable[Result]) -> str:
         return f"All cases ran with the same code, `{next(iter(counts))}` (library, campaign)."
     parts = ", ".join(f"`{code}` in {count:,} cases" for code, count in counts.most_common())
     return f"The code (digests of the library and of the campaign) was {parts}."
+
+
+def _loose(results: Iterable[Result]) -> str:
+    fits = [result for result in results if result.part == "fits"]
+    count = sum(LOOSE in result.outcome.detail for result in fits)
+    return (
+        f"In {count:,} of {len(fits):,} fits the bound of the rounding errors of double precision "
+        "was above the tolerance of the fit, so that a certificate was confirmed up to that bound "
+        "only."
+    )
 
 
 def _kinds(results: Iterable[Result]) -> str:
