@@ -297,7 +297,7 @@ def rounding_of(
     error is at most as many units of the last place of the sum of the sizes of all terms as there
     are operations on the way of one term: m for the sum, and some for the kernel value. A value
     changes by that times the slope of the loss, which is at most the weight of the row for the
-    hinge and the tube. The squared loss has the weight times the residual as its slope, and changes
+    hinge and the tube, and zero for rows that stay beyond the hinge or in the tube. The squared loss has the weight times the residual as its slope, and changes
     by half the weight times the square of the error on top of that.
 
     Parameters
@@ -318,10 +318,13 @@ def rounding_of(
     # The intercept is the difference of a score and its kernel part, of which one is not smaller.
     terms = np.abs(machine.target) + target_size + 2 * spread[machine.rows] + np.abs(scores)
     errors = units * terms
+    residual = np.abs(machine.target - scores)
     if machine.loss == "squared":
-        change = machine.C @ (np.abs(machine.target - scores) * errors + errors**2 / 2)
+        change = machine.C @ (residual * errors + errors**2 / 2)
+    elif machine.loss == "tube":
+        change = machine.C @ np.where(residual + errors > machine.epsilon, errors, 0)
     else:
-        change = machine.C @ errors
+        change = machine.C @ np.where(1 - machine.target * scores + errors > 0, errors, 0)
     return change + units * (np.abs(w) @ spread)
 
 
