@@ -297,8 +297,9 @@ def rounding_of(
     error is at most as many units of the last place of the sum of the sizes of all terms as there
     are operations on the way of one term: m for the sum, and some for the kernel value. A value
     changes by that times the slope of the loss, which is at most the weight of the row for the
-    hinge and the tube, and zero for rows that stay beyond the hinge or in the tube. The squared loss has the weight times the residual as its slope, and changes
-    by half the weight times the square of the error on top of that.
+    hinge and the tube, and zero for rows that stay beyond the hinge or in the tube. The squared
+    loss has the weight times the residual as its slope, and changes by half the weight times the
+    square of the error on top of that.
 
     Parameters
     ----------
