@@ -16,6 +16,7 @@ import pytest
 import tessella
 from tessella import (
     KernelDictionary,
+    LearnedKernelRidge,
     LearnedKernelRidgeClassifier,
     LearnedKernelSVC,
     LearnedKernelSVR,
@@ -192,6 +193,10 @@ VALUES = [
     ("objective_", nan(), "objective_ is 'nan'"),
     ("objective_", "12", "objective_ is '12'"),
     ("lower_bound_", 1e9, "the gap of the two bounds is"),
+    ("objective_", 0, "the gap of the two bounds is"),
+    ("objective_", {"$type": "float", "text": "inf"}, "the gap of the two bounds is"),
+    ("lower_bound_", {"$type": "float", "text": "inf"}, "lower_bound_ is 'inf'"),
+    ("_target_scale", {"$type": "float", "text": "inf"}, "_target_scale is"),
     ("n_iter_", -1, "n_iter_ is '-1'"),
     ("n_iter_", 1.5, "n_iter_ is '1.5'"),
     ("status_", "splendid", "status_ is 'splendid'"),
@@ -252,6 +257,14 @@ def test_values_of_automatic_models(attribute, file_of):
         )
         with pytest.raises(ModelFileError, match=f"{attribute} is"):
             tessella.load(path)
+
+
+@pytest.mark.parametrize("value", [1e308, {"$type": "float", "text": "inf"}, 0.0, nan()])
+def test_a_deviation_that_no_target_has(value, file_of):
+    path = file_of("automatic regressor")
+    change_manifest(path, lambda manifest: manifest["fitted"].update(_deviation=value))
+    with pytest.raises(ModelFileError, match="_deviation is"):
+        tessella.load(path)
 
 
 @pytest.mark.parametrize("share", [1e308, 0.0, 2.0])
@@ -343,6 +356,16 @@ def test_both_dual_vectors_too_short(checkpoint):
         change_array(path, name, lambda a: a[:-1])
     with pytest.raises(ValueError, match="its problem cannot have"):
         resume()
+
+
+def test_a_dual_vector_whose_value_overflows(tmp_path):
+    path = tmp_path / "ridge.ckpt"
+    options = {"tol": 1e-7, "checkpoint": path, "n_jobs": 1}
+    with pytest.warns(UserWarning, match="gap"):
+        LearnedKernelRidge(max_iter=3, **options).fit(X, TARGET)
+    change_array(path, "w", first(-1e300))
+    with pytest.raises(ValueError, match="its problem cannot have"):
+        LearnedKernelRidge(**options).fit(X, TARGET)
 
 
 def test_an_honest_checkpoint_is_continued(checkpoint):

@@ -42,11 +42,19 @@ def _no_such_value(name: str, value: Any) -> ModelFileError:
     return ModelFileError(f"{name} is {str(value)[:60]!r}, which no fit gives.")
 
 
-def _require_number(name: str, value: Any, least: float = -np.inf) -> None:
-    """Raise an error unless a value is a number, not NaN, that is not below the least one."""
+def _require_number(
+    name: str, value: Any, least: float = -np.inf, most: float = np.finfo(float).max
+) -> None:
+    """Raise an error unless a value is a number, not NaN, from the least to the greatest one."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not value >= least:
+    if not number or not least <= value <= most:
         raise _no_such_value(name, value)
+
+
+def _require_deviation(name: str, value: Any) -> None:
+    """Raise an error unless a value is the deviation of numbers whose range does not overflow."""
+    limits = np.finfo(float)
+    _require_number(name, value, least=limits.smallest_subnormal, most=0.5 * limits.max)
 
 
 def _require_count(name: str, value: Any, least: int = 0) -> None:
@@ -125,7 +133,7 @@ def check_model(model: Any) -> None:
     _check_certificate(model)
     _check_history(model)
     _check_range(model)
-    _require_number("_target_scale", model._target_scale, least=np.finfo(float).smallest_subnormal)
+    _require_deviation("_target_scale", model._target_scale)
     if hasattr(model, "epsilon_"):
         _require_number("epsilon_", model.epsilon_, least=0.0)
     _check_predictions(model)
@@ -258,11 +266,13 @@ def _same(left: Any, right: Any) -> bool:
 def _check_certificate(model: Any) -> None:
     """Raise an error unless the gap is that of the two bounds."""
     value, bound, gap = model.objective_, model.lower_bound_, model.gap_
-    _require_number("objective_", value)
+    _require_number("objective_", value, most=np.inf)
     _require_number("lower_bound_", bound)
-    _require_number("gap_", gap, least=0.0)
+    _require_number("gap_", gap, least=0.0, most=np.inf)
     expected = relative_gap(value, bound)
-    if not (gap == expected or abs(gap - expected) <= _SAME_GAP * (1.0 + abs(expected))):
+    # An infinite gap is no neighbour of any other: the difference would be within all bounds.
+    near = np.isfinite(expected) and abs(gap - expected) <= _SAME_GAP * (1.0 + expected)
+    if not (gap == expected or near):
         raise ModelFileError(f"gap_ is {gap!r}, but the gap of the two bounds is {expected!r}.")
     _require_count("n_iter_", model.n_iter_)
     if model.status_ not in [status.value for status in SolverStatus]:
@@ -293,7 +303,7 @@ def check_automatic(model: Any) -> None:
     for member in model.members_:
         _require_floats("members_", member)
         _require_number("members_.share", member.share, least=0.0)
-        _require_number("members_.gap", member.gap, least=0.0)
+        _require_number("members_.gap", member.gap, least=0.0, most=np.inf)
         _require_number("members_.machine.C", member.machine.C, least=0.0)
         space = member.machine.space
         _require_box(space.box, space.box.n_features_in)
@@ -303,14 +313,14 @@ def check_automatic(model: Any) -> None:
     total = sum(member.share for member in model.members_)
     if not abs(total - 1.0) <= _SAME_GAP:
         raise ModelFileError(f"the weights of the members sum to {total!r}, and not to one.")
-    _require_number("gap_", model.gap_, least=0.0)
+    _require_number("gap_", model.gap_, least=0.0, most=np.inf)
     _require_number("fit_time_", model.fit_time_, least=0.0)
     if hasattr(model, "classes_"):
         _count_classes(model)
         _require_finite("_calibration", model._calibration)
         return
     _require_number("_mean", model._mean)
-    _require_number("_deviation", model._deviation, least=np.finfo(float).smallest_subnormal)
+    _require_deviation("_deviation", model._deviation)
     _require_finite("_residuals", model._residuals)
     _require_finite("_residual_weight", model._residual_weight)
     if model._residuals.shape != model._residual_weight.shape or (model._residual_weight < 0).any():

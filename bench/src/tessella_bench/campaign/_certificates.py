@@ -203,8 +203,9 @@ def faults_by(model: Any, own: Recomputed) -> list[str]:
             found.append(f"objective_={value} and lower_bound_={bound} were called optimal.")
         return found
     # What rounding the predictions to numbers in units of y can change is part of objective_ where
-    # the library finds it to be more than a millionth of the tolerance.
-    unseen = min(own.publishing, _UNSEEN * model.tol * abs(value))
+    # the library finds it to be more than a millionth of the tolerance. The intercept is rounded by
+    # half a unit of the largest target, and so are the sum and the kernel part before it.
+    unseen = min(2 * own.publishing, _UNSEEN * model.tol * abs(value))
     if own.infeasibility > _FEASIBLE:
         found.append(
             f"The parameter or the coefficients are infeasible by {own.infeasibility:.2e}."
