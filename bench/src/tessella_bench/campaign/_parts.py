@@ -56,7 +56,7 @@ class Part:
 PARTS = {
     part.name: part
     for part in (
-        Part("fits", "_fits", 120.0, 500, 100_000),
+        Part("fits", "_fits", 120.0, 2_000, 100_000),
         Part("inputs", "_inputs", 60.0, 250, 709),
         Part("files", "_files", 60.0, 5_000, 100_000),
         Part("kills", "_kills", 60.0, 20, 200, needs_fork=True),
