@@ -18,10 +18,12 @@ from tessella.automatic._average import blended_average, greedy_average
 from tessella.automatic._clock import Clock
 from tessella.automatic._copies import left_out_fraction
 from tessella.automatic._encodings import ONE_HOT, TARGET, fit_encoding
+from tessella.automatic._entries import GROWN, Entry, Machine
 from tessella.automatic._families import FAMILIES
+from tessella.automatic._growth import Growth
 from tessella.automatic._machines import FittedMachine, fit_machine
 from tessella.automatic._relevance import relevance_of_columns
-from tessella.automatic._search import Entry, Machine, Search
+from tessella.automatic._search import Search
 from tessella.automatic._settings import EFFORTS, SearchSettings
 from tessella.automatic._spaces import Space
 from tessella.automatic._table import TableReader
@@ -64,7 +66,7 @@ class FitResult:
     members : list of FittedMachine
         Machines of the average, fitted on all rows.
     rows : ndarray of int
-        Search rows.
+        Rows of the held-out predictions of the entries with a share.
     complete : bool
         Whether all stages of the search were finished.
     """
@@ -77,9 +79,9 @@ class FitResult:
 
     @property
     def held_out(self) -> FloatArray:
-        """Held-out predictions of the outputs of the search rows by the average."""
+        """Held-out predictions of the outputs of the rows by the average."""
         parts = zip(self.shares, self.entries, strict=True)
-        return np.asarray(sum(share * entry.held_out for share, entry in parts))
+        return np.asarray(sum(share * entry.held_out for share, entry in parts if share > 0))
 
 
 class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
@@ -233,18 +235,19 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         tell: Tell,
     ) -> FitResult:
         settings = self._settings()
-        rows = self._search_order(y)[: settings.search_rows]
+        order = self._search_order(y)
+        n_grown = Growth.n_rows(len(order), settings)
         search = Search(
             spaces=spaces,
             families=self.families,
-            rows=rows,
+            rows=order[: settings.search_rows],
             Y=Y,
             targets=self._targets(Y, weight),
             weight=weight,
             left_out=left_out,
             settings=settings,
             clock=clock,
-            tell=tell,
+            tell=_part_of(tell, 0.0, 0.5) if n_grown else tell,
             n_jobs=self.n_jobs,
         )
         entries = [entry for entry in search.run() if np.isfinite(entry.error)]
@@ -253,19 +256,40 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
                 "No machine has finite held-out errors: the features or the target have values "
                 "that double precision cannot compare. Rescale them."
             )
-        held_out = [entry.held_out for entry in entries]
-        if self.average:
-            steps = settings.average_steps
-            shares = blended_average(held_out, Y[rows], weight[rows], steps, self._softness)
-        else:
-            shares = greedy_average(held_out, Y[rows], weight[rows], 1)
+        shares, rows, complete = self._shares(entries, search.rows, Y, weight), search.rows, True
+        if search.complete and n_grown:
+            growth = Growth(
+                rows=order[:n_grown],
+                Y=Y,
+                weight=weight,
+                settings=settings,
+                clock=clock,
+                tell=_part_of(tell, 0.5, 1.0),
+                seconds=search.seconds_with(n_grown),
+                n_jobs=self.n_jobs,
+            )
+            grown = [entry for entry in growth.run(entries, shares) if np.isfinite(entry.error)]
+            complete = growth.complete
+            if grown:
+                rows, none = growth.held_out, np.zeros(len(entries))
+                shares = np.append(none, self._shares(grown, rows, Y, weight))
+                entries = entries + grown
         members = self._members(entries, shares, Y, weight, clock, tell)
-        return FitResult(entries, shares, members, rows, search.complete)
+        return FitResult(entries, shares, members, rows, search.complete and complete)
+
+    def _shares(
+        self, entries: list[Entry], rows: IntArray, Y: FloatArray, weight: FloatArray
+    ) -> FloatArray:
+        """Return the weights of entries in the average, from their predictions of some rows."""
+        held_out, steps = [entry.held_out for entry in entries], self._settings().average_steps
+        if self.average:
+            return blended_average(held_out, Y[rows], weight[rows], steps, self._softness)
+        return greedy_average(held_out, Y[rows], weight[rows], 1)
 
     def _settings(self) -> SearchSettings:
         settings = EFFORTS[self.effort]
         if not self.refine:
-            settings = replace(settings, refined=0)
+            settings = replace(settings, refined=0, grown=0)
         if not self.learn:
             settings = replace(settings, learned_strengths=())
         return settings if "svm" in self.losses else replace(settings, svm_strengths=())
@@ -422,6 +446,11 @@ def _say_nothing(text: str, done: float) -> None:
     del text, done
 
 
+def _part_of(tell: Tell, begin: float, end: float) -> Tell:
+    """Return a function that tells the progress of a part of the work."""
+    return lambda text, done: tell(text, begin + (end - begin) * done)
+
+
 def require_target(estimator: Any, y: Any) -> None:
     """Raise ValueError if there is no target."""
     if y is None:
@@ -440,7 +469,11 @@ def require_length(y: NDArray[Any], n_rows: int) -> None:
 
 
 def _leaderboard(found: FitResult) -> list[dict[str, Any]]:
-    order = sorted(range(len(found.entries)), key=lambda k: found.entries[k].error)
+    def place(k: int) -> tuple[bool, float]:
+        # Errors after the growth are those of other rows and other numbers of training rows.
+        return found.entries[k].stage != GROWN, found.entries[k].error
+
+    order = sorted(range(len(found.entries)), key=place)
     return [_line(found.entries[k], float(found.shares[k])) for k in order]
 
 
@@ -456,5 +489,6 @@ def _line(entry: Entry, share: float) -> dict[str, Any]:
         "loss": first.loss.name,
         "target": first.target.name,
         "stage": entry.stage,
+        "rows": entry.n_rows,
         "C": float(np.median([machine.C for machine in entry.machines])),
     }

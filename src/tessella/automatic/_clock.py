@@ -42,7 +42,7 @@ class Clock:
         """Whether the time of the search is over."""
         return self.left <= self._reserved
 
-    def check(self) -> None:
-        """Raise :class:`OutOfTimeError` if the time of the search is over."""
-        if self.over:
+    def check(self, needed: float = 0.0) -> None:
+        """Raise :class:`OutOfTimeError` unless the search has more than some seconds left."""
+        if self.left <= self._reserved + needed:
             raise OutOfTimeError

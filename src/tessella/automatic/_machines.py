@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.automatic._entries import Machine
 from tessella.automatic._families import FAMILIES
 from tessella.automatic._kernels import ScaledKernel
 from tessella.automatic._leaves import Leaves
-from tessella.automatic._search import Machine
 
 FloatArray = NDArray[np.float64]
 

@@ -12,16 +12,16 @@ machines with the best kernel are candidates like the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from tessella.automatic._clock import Clock, OutOfTimeError
+from tessella.automatic._descent import LeaveOneOutObjective
+from tessella.automatic._entries import DESCENT, GRID, LEARNED, Entry, Machine, or_infinite
 from tessella.automatic._families import FAMILIES
 from tessella.automatic._kernels import (
     CertifiedKernel,
@@ -29,30 +29,19 @@ from tessella.automatic._kernels import (
     ScaledKernel,
     learn_kernel,
 )
-from tessella.automatic._losses import Hinge, MachineLoss, SquaredError, Tube
+from tessella.automatic._losses import Hinge, Tube
 from tessella.automatic._settings import SearchSettings
 from tessella.automatic._spaces import Space
-from tessella.automatic._targets import MarginTarget, PlainTarget, Target
+from tessella.automatic._targets import MarginTarget, Target
 from tessella.backend import effective_threads, in_threads
-from tessella.leave_one_out import (
-    NotPositiveDefiniteError,
-    RidgePath,
-    leave_one_out_gradient,
-    ridge_leave_one_out,
-)
+from tessella.leave_one_out import RidgePath, ridge_leave_one_out
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-GRID, DESCENT, LEARNED = "grid", "descent", "learned"
-
 # The first value makes a constant of every machine, so that none is worse than a constant.
 _CONSTANT_C = 1e-9
 _CS = np.concatenate([[_CONSTANT_C], np.geomspace(0.1, 1e6, 15)])
-_LARGEST_CHANGE = 6.0  # of the logarithm of a scale in a descent
-_C_RANGE = (-3.0, 14.0)  # of the logarithm of C in a descent
-# Pull of the logarithms of the scales towards a common one, relative to the logarithm of the error.
-_PULL = 0.03
 # Time of a final fit relative to an evaluation of as many rows: a Cholesky factorisation takes a
 # small part of the time of an eigendecomposition.
 _FIT_PART = 0.04
@@ -64,71 +53,6 @@ _FEWEST_REFINED_ROWS = 20
 _FEWEST_LEARNED_ROWS = 30
 # Half-width of the tube in deviations of the held-out residuals.
 _TUBE = 0.3
-
-
-def _or_infinite(error: float) -> float:
-    """Return an error, infinite if it is not a number, so that it cannot win a comparison."""
-    return float(error) if np.isfinite(error) else np.inf
-
-
-@dataclass(frozen=True, eq=False)
-class Machine:
-    """A kernel machine that a search has found.
-
-    Attributes
-    ----------
-    space : Space
-        Encoding and scaling of the features.
-    kernel : MachineKernel
-        Kernel on the coordinates of the space.
-    C : float
-        Weight of the loss.
-    loss : MachineLoss
-        Loss that the machine minimises.
-    target : Target
-        What the machine is fitted to.
-    factor : float
-        Factor with which scores become predictions.
-    """
-
-    space: Space
-    kernel: MachineKernel
-    C: float
-    loss: MachineLoss = field(default_factory=SquaredError)
-    target: Target = field(default_factory=PlainTarget)
-    factor: float = 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """One or more machines with one set of held-out predictions.
-
-    Attributes
-    ----------
-    machines : tuple of Machine
-        Machines whose predictions are averaged, one for each fold of a descent.
-    held_out : ndarray of shape (m, k)
-        Predictions of the outputs of the search rows by machines that have not seen them.
-    error : float
-        Weighted mean of the squared held-out errors, summed over the outputs.
-    stage : str
-        Stage of the search that found the machines.
-    """
-
-    machines: tuple[Machine, ...]
-    held_out: FloatArray
-    error: float
-    stage: str
-
-    @property
-    def space(self) -> Space:
-        """The space of the machines."""
-        return self.machines[0].space
-
-    @property
-    def kernel(self) -> MachineKernel:
-        """The kernel of the first machine."""
-        return self.machines[0].kernel
 
 
 @dataclass
@@ -174,6 +98,7 @@ class Search:
     n_jobs: int | None = None
     entries: list[Entry] = field(default_factory=list)
     complete: bool = False
+    seconds: float = 0.0  # of the first evaluation with all search rows
 
     def run(self) -> list[Entry]:
         """Search until all stages are finished or the time is over, and return the entries.
@@ -224,7 +149,7 @@ class Search:
     ) -> tuple[float, Machine]:
         kernel = ScaledKernel(family, space.starting_scales(FAMILIES[family], width))
         best = self._path(space, kernel, rows).best(self.Y[rows], _CS)
-        return _or_infinite(best.loo_error), Machine(space, kernel, best.C)
+        return or_infinite(best.loo_error), Machine(space, kernel, best.C)
 
     def _path(self, space: Space, kernel: MachineKernel, rows: IntArray) -> RidgePath:
         K = kernel.matrix(space.coordinates[rows])
@@ -235,22 +160,23 @@ class Search:
         # The first one in any case: a model of one machine is better than none.
         begin = self.clock.elapsed
         self.entries.append(self._evaluated(starts[0]))
-        self.clock.reserve(self._final_seconds(self.clock.elapsed - begin))
+        self.seconds = self.clock.elapsed - begin
+        self.clock.reserve(self._final_seconds())
         for batch in _batches(starts[1 : self.settings.compared], self.n_jobs):
             self.clock.check()
             self.entries += in_threads(self._evaluated, batch, self.n_jobs)
         self.tell(f"held-out error {self.best.error:.4g} of the best kind of kernel", 0.25)
 
-    def _final_seconds(self, seconds: float) -> float:
-        """Estimate the time of the first final fits from that of one evaluation.
+    def seconds_with(self, n_rows: int) -> float:
+        """Estimate the time of an evaluation with another number of rows; it is cubic in them."""
+        return float(self.seconds * (n_rows / len(self.rows)) ** 3)
 
-        Both are cubic in the rows; a final fit of as many rows takes a small part of it.
-        """
+    def _final_seconds(self) -> float:
+        """Estimate the time of the first final fits, each of which takes a part of an evaluation."""
         leaves = 1
         while len(self.Y) > leaves * self.settings.largest_leaf:
             leaves *= 2  # leaves are divided at medians
-        one = _FIT_PART * seconds * (len(self.Y) / leaves / len(self.rows)) ** 3 * leaves
-        return float(_RESERVED_FITS * one)
+        return _RESERVED_FITS * _FIT_PART * leaves * self.seconds_with(len(self.Y) // leaves)
 
     def _evaluated(self, machine: Machine) -> Entry:
         """Evaluate a machine with its best C and its best target on the search rows."""
@@ -266,12 +192,8 @@ class Search:
 
     def _entry(self, machines: tuple[Machine, ...], scores: FloatArray, stage: str) -> Entry:
         """Return an entry from the held-out scores of the machines."""
-        Y, weight, target = self.Y[self.rows], self.weight[self.rows], machines[0].target
-        factor = target.factor(scores, Y, weight)
-        held_out = target.backward(scores, factor)
-        error = _or_infinite(weight @ ((Y - held_out) ** 2).sum(axis=1) / weight.sum())
-        machines = tuple(replace(machine, factor=factor) for machine in machines)
-        return Entry(machines, held_out, error, stage)
+        Y, weight = self.Y[self.rows], self.weight[self.rows]
+        return Entry.of_scores(machines, scores, Y, weight, stage, len(self.rows))
 
     def _refine(self) -> None:
         """Refine the scales of the best entries by cross-fitted descent."""
@@ -338,26 +260,13 @@ class Search:
     ) -> list[tuple[Machine, FloatArray]]:
         """Return the machine, and its scores of the other rows, at the start and after every step.
 
-        Only the rows `used` decide the steps, and the scores are those of a fit to them. When the
-        time is over, the steps so far are returned.
+        Only the rows `used` decide the steps, and the scores are those of a fit to them.
         """
-        objective = DescentObjective(self, machine, self.rows[used], self.rows[~used])
-        # A constant has no slope to descend along; another scale may make more of its kernel.
-        start = np.append(np.zeros(objective.n_groups), np.log(max(machine.C, _CS[1])))
-        path: list[tuple[Machine, FloatArray]] = []
-        steps = self.settings.descent_steps
-        with suppress(OutOfTimeError, NotPositiveDefiniteError):
-            path.append(objective.machine_and_scores(start))
-            minimize(
-                objective,
-                start,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(-_LARGEST_CHANGE, _LARGEST_CHANGE)] * objective.n_groups + [_C_RANGE],
-                callback=lambda x: path.append(objective.machine_and_scores(x)),
-                options={"maxiter": steps, "maxfun": 2 * steps},
-            )
-        return path
+        rows, others = self.rows[used], self.rows[~used]
+        objective = LeaveOneOutObjective(
+            machine, rows, others, self.Y[rows], self.weight[rows], self.left_out[rows], self.clock
+        )
+        return objective.descend(self.settings.descent_steps)
 
     def _scores(self, machine: Machine) -> FloatArray:
         """Return the leave-one-out scores of a machine for all search rows."""
@@ -466,68 +375,6 @@ class Search:
         assert isinstance(loss, Hinge | Tube)
         rows = self.rows
         return loss.held_out_scores(K, Y, machine.C, self.weight[rows], self.left_out[rows])
-
-
-class DescentObjective:
-    """Logarithm of the leave-one-out error of some rows, by the scales of groups and by C.
-
-    The last parameter is the logarithm of C; the others are added to the logarithms of the scales
-    of the columns of each group.
-    """
-
-    def __init__(self, search: Search, machine: Machine, rows: IntArray, others: IntArray) -> None:
-        kernel, space = machine.kernel, machine.space
-        assert isinstance(kernel, ScaledKernel)
-        self._machine, self._clock, self._kernel = machine, search.clock, kernel
-        self._A, self._group = space.coordinates[rows], space.group
-        self._others = space.coordinates[others]
-        self._Y, self._weight = machine.target.forward(search.Y[rows]), search.weight[rows]
-        self._left_out = search.left_out[rows]
-        self.n_groups = space.n_groups
-        # Where it was evaluated last, with the coefficients and the intercepts there.
-        self._last: tuple[FloatArray, FloatArray, FloatArray] | None = None
-        self._value: tuple[float, FloatArray] = (np.inf, np.empty(0))
-
-    def scales_at(self, x: FloatArray) -> FloatArray:
-        """Return the logarithms of the scales of the columns."""
-        return self._kernel.scales + x[:-1][self._group]
-
-    def machine_and_scores(self, x: FloatArray) -> tuple[Machine, FloatArray]:
-        """Return the machine of a vector of parameters, and its scores of the other rows."""
-        self(x)
-        if self._last is None:
-            raise NotPositiveDefiniteError
-        _, coef, intercept = self._last
-        kernel = replace(self._kernel, scales=self.scales_at(x))
-        machine = replace(self._machine, kernel=kernel, C=float(np.exp(x[-1])))
-        return machine, kernel.matrix(self._others, self._A) @ coef + intercept
-
-    def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Return the objective and its gradient."""
-        if self._last is None or not np.array_equal(x, self._last[0]):
-            self._clock.check()
-            self._value = self._evaluated(x)
-        return self._value
-
-    def _evaluated(self, x: FloatArray) -> tuple[float, FloatArray]:
-        family, scales = FAMILIES[self._kernel.family], self.scales_at(x)
-        K = family.gram(self._A, scales)
-        self._last = None
-        try:
-            found = leave_one_out_gradient(
-                K, self._Y, float(np.exp(-x[-1])), self._weight, self._weight, self._left_out
-            )
-        except NotPositiveDefiniteError:
-            return np.inf, np.zeros_like(x)
-        self._last = x.copy(), found.coef, found.intercept
-        by_column = family.gradient(found.kernel_gradient * K, self._A, scales)
-        gradient = np.empty_like(x)
-        gradient[:-1] = np.bincount(self._group, by_column, minlength=self.n_groups)
-        gradient[-1] = -found.diagonal_gradient
-        gradient /= found.error
-        spread = x[:-1] - x[:-1].mean()
-        gradient[:-1] += 2.0 * _PULL / self.n_groups * spread
-        return np.log(found.error) + _PULL * float(np.mean(spread**2)), gradient
 
 
 def _own_parts(scores: list[FloatArray], fold: IntArray) -> FloatArray:

@@ -42,6 +42,13 @@ class SearchSettings:
     svm_kurtosis : float
         Kurtosis of the held-out residuals from which support vector machines are tried in
         regression.
+    grown : int
+        Number of machines of the average whose scales are refined on more rows than the search
+        had, if the table has them.
+    growth_rows : int
+        Rows of this refinement.
+    growth_steps : int
+        Largest number of its steps.
     largest_leaf : int
         Largest number of rows of an exact machine. More rows are divided into leaves.
     member_rows : int
@@ -63,6 +70,9 @@ class SearchSettings:
     svm_strengths: tuple[float, ...] = (1.0, 30.0)
     most_svm_classes: int = 0
     svm_kurtosis: float = 8.0
+    grown: int = 3
+    growth_rows: int = 4000
+    growth_steps: int = 10
     largest_leaf: int = 4000
     member_rows: int = 60_000
     least_members: int = 3
@@ -70,7 +80,18 @@ class SearchSettings:
 
 EFFORTS = {
     "low": SearchSettings(
-        300, 700, 3, 1, 3, 8, learned_strengths=(), svm_strengths=(), largest_leaf=2000
+        300,
+        700,
+        3,
+        1,
+        3,
+        8,
+        learned_strengths=(),
+        svm_strengths=(),
+        grown=1,
+        growth_rows=2000,
+        growth_steps=8,
+        largest_leaf=2000,
     ),
     "medium": SearchSettings(),
     "high": SearchSettings(
@@ -84,6 +105,9 @@ EFFORTS = {
         svm_strengths=(0.3, 3.0, 30.0, 300.0),
         most_svm_classes=10,
         svm_kurtosis=0.0,
+        grown=5,
+        growth_rows=6000,
+        growth_steps=20,
         largest_leaf=8000,
         member_rows=240_000,
     ),

@@ -10,6 +10,7 @@ from tessella.leave_one_out._gradient import (
     NotPositiveDefiniteError,
     leave_one_out_gradient,
 )
+from tessella.leave_one_out._held_out import HeldOutGradient, held_out_gradient
 from tessella.leave_one_out._ridge import (
     BestC,
     RidgePath,
@@ -20,11 +21,13 @@ from tessella.leave_one_out._svm import SvmLeaveOneOut, svm_leave_one_out
 
 __all__ = [
     "BestC",
+    "HeldOutGradient",
     "LeaveOneOutGradient",
     "NotPositiveDefiniteError",
     "RidgePath",
     "RidgeSolution",
     "SvmLeaveOneOut",
+    "held_out_gradient",
     "leave_one_out_gradient",
     "ridge_leave_one_out",
     "svm_leave_one_out",

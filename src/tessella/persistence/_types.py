@@ -65,7 +65,7 @@ _PARTS = {
     "PlainTarget": "tessella.automatic._targets",
     "LogTarget": "tessella.automatic._targets",
     "MarginTarget": "tessella.automatic._targets",
-    "Machine": "tessella.automatic._search",
+    "Machine": "tessella.automatic._entries",
     "Leaves": "tessella.automatic._leaves",
     "FittedMachine": "tessella.automatic._machines",
 }
