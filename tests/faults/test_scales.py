@@ -183,3 +183,15 @@ def test_a_dual_vector_whose_norm_is_a_rounding_error(solver):
         options = {"solver": solver, "kernels": kernels, "precision": "float32", "max_iter": 60}
         model = LearnedKernelRidgeClassifier(C=4e7, tol=2e-7, **options).fit(A, y, weight)
         assert 0.0 <= model.gap_ < 1.0
+
+
+@pytest.mark.parametrize("unit", [1.0, 2.0**850])
+def test_a_feature_whose_weighted_deviation_is_a_rounding_error(unit):
+    """One row has nearly all of the weight; the range scales the feature, whatever its unit."""
+    A = 1.0 + 1e-12 * np.round(X, 1)
+    weight = np.where(np.arange(30) == 0, 1e9, 1e-3)
+    kernels = KernelDictionary([Gaussian(0.4), Gaussian(0.2, features=(0,))])
+    model = MultipleKernelSVC(C=1e-3, kernels=kernels).fit(unit * A, LABELS, weight)
+    plain = MultipleKernelSVC(C=1e-3, kernels=kernels).fit(A, LABELS, weight)
+    assert np.isfinite(model.objective_)
+    assert model.objective_ == plain.objective_

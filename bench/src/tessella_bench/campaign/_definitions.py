@@ -377,10 +377,11 @@ def _differences(X: LongArray) -> LongArray:
 def _with_size(K: LongArray, norms: LongArray) -> tuple[LongArray, LongArray]:
     """Return a kernel of distances and its size.
 
-    Distances are computed from coordinates in units of the width, whose squares or sums `norms` are
-    the sizes of the terms that cancel. They are exponents, so that their errors are relative ones.
+    Distances are computed from coordinates in units of the width, perhaps after another origin was
+    chosen. The largest of their squares or sums `norms` is the size of the terms that cancel. They
+    are exponents, so that their errors are relative ones.
     """
-    return K, K * (1 + norms[:, None] + norms[None, :])
+    return K, K * (1 + 2 * norms.max(initial=0))
 
 
 def _gaussian(kernels: Any, X: LongArray) -> tuple[LongArray, LongArray]:

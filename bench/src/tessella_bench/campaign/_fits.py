@@ -9,8 +9,8 @@ import numpy as np
 
 import tessella
 from tessella_bench.campaign._automatic import automatic_faults
-from tessella_bench.campaign._certificates import faults_by, recompute
-from tessella_bench.campaign._outcome import FALSE, FINE, LOOSE, UNFINISHED, Outcome, judged
+from tessella_bench.campaign._certificates import faults_by, missed, recompute
+from tessella_bench.campaign._outcome import FALSE, FINE, LOOSE, MISSED, UNFINISHED, Outcome, judged
 from tessella_bench.campaign._problems import (
     Problem,
     random_labels,
@@ -59,6 +59,8 @@ def _checked(kind: str, model: Any, problem: Problem) -> Outcome:
         return Outcome(FALSE, kind, f"{claims}: {' '.join(found)}")
     if not again.rounding + again.dual_rounding <= model.tol * abs(model.objective_):
         claims += f", {LOOSE}"
+    if missed(model, again) > model.tol * abs(model.objective_):
+        claims += f", {MISSED}"
     scores = model.predict(problem.X)
     if scores.dtype.kind == "f" and not np.isfinite(scores).all() and model.status_ == "optimal":
         return Outcome(FALSE, kind, f"{claims}: predictions are not finite")

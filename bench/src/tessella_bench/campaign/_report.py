@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tessella_bench._machine import machine
-from tessella_bench.campaign._outcome import DEFECTS, FINE, LOOSE, REFUSED, UNFINISHED
+from tessella_bench.campaign._outcome import DEFECTS, FINE, LOOSE, MISSED, REFUSED, UNFINISHED
 from tessella_bench.campaign._parts import PARTS
 from tessella_bench.campaign._record import Result
 
@@ -65,20 +65,25 @@ def document(results: Sequence[Result]) -> str:
 
 def _codes(results: Iterable[Result]) -> str:
     """Say which code the cases ran with: digests of the library and of the campaign."""
-    counts = Counter(result.code or "unknown" for result in results)
-    if len(counts) == 1:
-        return f"All cases ran with the same code, `{next(iter(counts))}` (library, campaign)."
-    parts = ", ".join(f"`{code}` in {count:,} cases" for code, count in counts.most_common())
-    return f"The code (digests of the library and of the campaign) was {parts}."
+    counts = Counter((result.code or "unknown", result.part) for result in results)
+    codes = sorted({code for code, _ in counts})
+    if len(codes) == 1:
+        return f"All cases ran with the same code, `{codes[0]}` (library, campaign)."
+    lines = ["| code (library, campaign) | part | cases |", "|---|---|---:|"]
+    lines += [f"| `{code}` | {part} | {n:,} |" for (code, part), n in sorted(counts.items())]
+    return "\n".join(lines)
 
 
 def _loose(results: Iterable[Result]) -> str:
     fits = [result for result in results if result.part == "fits"]
     count = sum(LOOSE in result.outcome.detail for result in fits)
+    beyond = [result for result in fits if MISSED in result.outcome.detail]
+    optimal = sum(result.outcome.verdict == FINE for result in beyond)
     return (
         f"In {count:,} of {len(fits):,} fits the bound of the rounding errors of double precision "
         "was above the tolerance of the fit, so that a certificate was confirmed up to that bound "
-        "only."
+        f"only. {len(beyond):,} fits, {optimal:,} of them called optimal, missed their value or "
+        "their lower bound by more than the tolerance, within that bound."
     )
 
 
