@@ -1,7 +1,7 @@
 """Attack the library, and count what goes wrong.
 
 Run ``python bench/campaign.py --help`` from the root of the repository. A whole campaign takes
-about a day on one core; it goes on where it has stopped.
+one to two hours of one core; it goes on where it has stopped.
 """
 
 import sys

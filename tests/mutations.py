@@ -127,6 +127,7 @@ LIMITS = "automatic/test_limits.py"
 GROWTH = "automatic/test_growth.py"
 CERTIFICATES = "faults/test_certificates.py"
 SCALES = "faults/test_scales.py"
+FAULTY_FILES = "faults/test_files.py"
 AUTOMATIC_FILES = "automatic/test_model_files.py"
 
 MUTATIONS = (
@@ -928,6 +929,55 @@ MUTATIONS = (
         "cones/_cone.py",
         "last = np.flatnonzero(sorted_values > shifts * inverse)[-1]",
         "last = len(shifts) - 1",
+        (CONES,),
+    ),
+    Mutation(
+        "Search (a constant)",
+        "automatic/_search.py",
+        "_CS = np.concatenate([[_CONSTANT_C], np.geomspace(0.1, 1e6, 15)])",
+        "_CS = np.geomspace(0.1, 1e6, 16)",
+        (SCALES,),
+    ),
+    Mutation(
+        "LogTarget.fit (far from zero)",
+        "automatic/_targets.py",
+        "zero < own.min() < zero + _FAR",
+        "zero < own.min()",
+        (SCALES,),
+    ),
+    Mutation(
+        "_check_certificate (infinite gaps)",
+        "persistence/_checks.py",
+        "near = np.isfinite(expected) and ",
+        "near = ",
+        (FAULTY_FILES,),
+    ),
+    Mutation(
+        "_check_predictions",
+        "persistence/_checks.py",
+        "    _check_predictions(model)\n",
+        "",
+        (FAULTY_FILES,),
+    ),
+    Mutation(
+        "_check_range (rows)",
+        "persistence/_checks.py",
+        "if not ((rows >= low) & (rows <= high)).all():",
+        "if not (rows >= low).all():",
+        (FAULTY_FILES,),
+    ),
+    Mutation(
+        "_has_place_in (overflow)",
+        "estimators/_checkpoint.py",
+        " and bool(np.isfinite(dual.kappa(w)))",
+        "",
+        (FAULTY_FILES,),
+    ),
+    Mutation(
+        "project_on_simplex (large values)",
+        "cones/_cone.py",
+        "    values = values - (values * sizes).max() / sizes\n",
+        "",
         (CONES,),
     ),
     Mutation(

@@ -291,3 +291,14 @@ def test_the_product_of_no_cones_has_one_point():
     scaling = nothing.scaling(nothing.factor(point), point)
     assert scaling.room(point) == np.inf
     assert nothing.magnitude(point) == 0.0
+
+
+def test_projection_of_values_beyond_the_digits_of_one():
+    """The sum of one is less than the last digit of such values."""
+    cone = Nonnegative(3)
+    np.testing.assert_array_equal(cone.project(np.array([3e17, 1.0, -5e17])), [1.0, 0.0, 0.0])
+    np.testing.assert_allclose(cone.project(np.array([4e17, 4e17, 0.0])), [0.5, 0.5, 0.0])
+    np.testing.assert_allclose(PSD(2).project(np.diag([3e17, 1.0])), np.diag([2.0, 0.0]))
+    for bad in (np.nan, np.inf):
+        with pytest.raises(np.linalg.LinAlgError, match="not finite"):
+            cone.project(np.array([bad, 1.0, 2.0]))

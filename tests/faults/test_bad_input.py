@@ -115,9 +115,17 @@ COMMON_PARAMETERS: dict[str, tuple[Any, ...]] = {
 LEARNED_PARAMETERS: dict[str, tuple[Any, ...]] = {
     "kernels": ("rbf", None, 7, [], KernelDictionary),
     "degree": (-1, 1.5, "1", None, True),
-    "delta": (0, -0.5, np.nan, np.inf, "wide", None, [0.1, 0.2], [[0.1]]),
+    "delta": (0, -0.5, np.nan, np.inf, "wide", "1", True, None, [0.1, 0.2], [[0.1]]),
     "scaling": ("log", None, 3),
-    "feature_scale": ([2.0, 1.0, 1.0], [0.0, 1.0, 1.0], [1.0], [np.nan, 1.0, 1.0], "x", [[1.0]]),
+    "feature_scale": (
+        [2.0, 1.0, 1.0],
+        [0.0, 1.0, 1.0],
+        [1.0],
+        [np.nan, 1.0, 1.0],
+        "x",
+        ["1", "1", "1"],
+        [[1.0]],
+    ),
     "solver": ("simplex", None, 3),
 }
 CLASSIFIER_PARAMETERS: dict[str, tuple[Any, ...]] = {
@@ -327,6 +335,7 @@ KERNEL_SETS: dict[str, tuple[Any, str]] = {
     "floor NaN": (TessellatedKernels(floor=np.nan), "floor"),
     "floor text": (TessellatedKernels(floor="x"), "floor"),
     "margins of the wrong length": (TessellatedKernels(delta=[0.1, 0.1]), "delta"),
+    "a balance of text": (TessellatedKernels(degree=0, balance=("1", "1")), "balance"),
     "polynomial degree": (PolynomialKernels(degree=-2), "degree"),
     "polynomial degree text": (PolynomialKernels(degree="2"), "degree"),
     "with a floor": (lambda: PolynomialKernels().with_floor(2.0), "floor"),

@@ -16,6 +16,7 @@ import pytest
 import tessella
 from tessella import (
     KernelDictionary,
+    LearnedKernelRidge,
     LearnedKernelRidgeClassifier,
     LearnedKernelSVC,
     LearnedKernelSVR,
@@ -151,6 +152,13 @@ ARRAYS = [
     ("classifier", "classes_", lambda a: a[::-1], "not sorted"),
     ("classifier", "_sample_rows", first(np.nan), "_sample_rows has values"),
     ("classifier", "_training_range", lambda a: a[::-1], "ends before it begins"),
+    ("classifier", "support_vectors_", first(-1e300), "outside the training range"),
+    ("classifier", "_sample_rows", first(2.0), "outside the training range"),
+    ("classifier", "_training_range", lambda a: 1.5 * a, "outside the training range"),
+    ("regressor", "dual_coef_", lambda a: a * 1e308, "finite number"),
+    ("weights", "kernel_.kernels.mean", lambda a: a[:, None], "fit together"),
+    ("weights", "kernel_.kernels.scale", lambda a: a[:1], "fit together"),
+    ("weights", "kernel_.kernels.factors", lambda a: a[:1], "fit together"),
     ("weights", "kernel_.kernels.scale", first(np.nan), "not finite"),
     ("weights", "kernel_.kernels.factors", lambda a: -a, "fit together"),
     ("weights", "kernel_.parameter", first(-0.5), "not one that its kernel set can have"),
@@ -185,6 +193,10 @@ VALUES = [
     ("objective_", nan(), "objective_ is 'nan'"),
     ("objective_", "12", "objective_ is '12'"),
     ("lower_bound_", 1e9, "the gap of the two bounds is"),
+    ("objective_", 0, "the gap of the two bounds is"),
+    ("objective_", {"$type": "float", "text": "inf"}, "the gap of the two bounds is"),
+    ("lower_bound_", {"$type": "float", "text": "inf"}, "lower_bound_ is 'inf'"),
+    ("_target_scale", {"$type": "float", "text": "inf"}, "_target_scale is"),
     ("n_iter_", -1, "n_iter_ is '-1'"),
     ("n_iter_", 1.5, "n_iter_ is '1.5'"),
     ("status_", "splendid", "status_ is 'splendid'"),
@@ -216,7 +228,14 @@ def test_a_tube_that_no_fit_gives(value, file_of):
 
 
 @pytest.mark.parametrize(
-    ("column", "value"), [("gap", nan()), ("gap", -1.0), ("n_svm", 1.5), ("time", "late")]
+    ("column", "value"),
+    [
+        ("gap", nan()),
+        ("gap", -1.0),
+        ("n_svm", 1.5),
+        ("time", "late"),
+        ("time", {"$type": "float", "text": "inf"}),
+    ],
 )
 def test_histories_that_no_fit_gives(column, value, file_of):
     path = file_of("classifier")
@@ -238,6 +257,38 @@ def test_values_of_automatic_models(attribute, file_of):
         )
         with pytest.raises(ModelFileError, match=f"{attribute} is"):
             tessella.load(path)
+
+
+@pytest.mark.parametrize("value", [1e308, {"$type": "float", "text": "inf"}, 0.0, nan()])
+def test_a_deviation_that_no_target_has(value, file_of):
+    path = file_of("automatic regressor")
+    change_manifest(path, lambda manifest: manifest["fitted"].update(_deviation=value))
+    with pytest.raises(ModelFileError, match="_deviation is"):
+        tessella.load(path)
+
+
+@pytest.mark.parametrize("share", [1e308, 0.0, 2.0])
+def test_weights_of_members_sum_to_one(share, file_of):
+    path = file_of("automatic regressor")
+
+    def change(manifest):
+        manifest["fitted"]["members_"][0]["params"]["share"] = share
+
+    change_manifest(path, change)
+    with pytest.raises(ModelFileError, match=r"sum to|fit together"):
+        tessella.load(path)
+
+
+@pytest.mark.parametrize("words", [1e308, "text", ["a"]])
+def test_columns_of_numbers_have_no_categories(words, file_of):
+    path = file_of("automatic regressor")
+
+    def change(manifest):
+        manifest["fitted"]["_reader"]["params"]["vocabularies"]["items"][1] = words
+
+    change_manifest(path, change)
+    with pytest.raises(ModelFileError, match="fit together"):
+        tessella.load(path)
 
 
 # ---- checkpoints
@@ -270,6 +321,7 @@ def checkpoint(tmp_path):
         ("history.gap", first(np.nan), "records that no fit gives"),
         ("history.n_svm", lambda a: a + 0.5, "records that no fit gives"),
         ("history.time", lambda a: -1 - a, "records that no fit gives"),
+        ("history.time", lambda a: np.where(a == a[-1], np.inf, a), "records that no fit gives"),
     ],
 )
 def test_arrays_of_checkpoints_that_no_fit_gives(name, change, message, checkpoint):
@@ -304,6 +356,16 @@ def test_both_dual_vectors_too_short(checkpoint):
         change_array(path, name, lambda a: a[:-1])
     with pytest.raises(ValueError, match="its problem cannot have"):
         resume()
+
+
+def test_a_dual_vector_whose_value_overflows(tmp_path):
+    path = tmp_path / "ridge.ckpt"
+    options = {"tol": 1e-7, "checkpoint": path, "n_jobs": 1}
+    with pytest.warns(UserWarning, match="gap"):
+        LearnedKernelRidge(max_iter=3, **options).fit(X, TARGET)
+    change_array(path, "w", first(-1e300))
+    with pytest.raises(ValueError, match="its problem cannot have"):
+        LearnedKernelRidge(**options).fit(X, TARGET)
 
 
 def test_an_honest_checkpoint_is_continued(checkpoint):

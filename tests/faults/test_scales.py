@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 
 from tessella import (
+    KernelDictionary,
     LearnedKernelRidge,
     LearnedKernelRidgeClassifier,
     LearnedKernelSVC,
     LearnedKernelSVR,
     MultipleKernelSVC,
     MultipleKernelSVR,
+    TessellaClassifier,
     TessellaRegressor,
 )
+from tessella.kernels import Gaussian, Polynomial
 
 RNG = np.random.default_rng(5)
 X = RNG.random((30, 2))
@@ -136,3 +139,59 @@ def test_the_unit_of_the_target_of_an_automatic_model(automatic, scale):
 def test_the_offset_of_the_target_of_an_automatic_model(automatic):
     model = fit_automatic(Y + 1e9)
     np.testing.assert_allclose(model.predict(X) - 1e9, automatic.predict(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["noise", "labels"])
+def test_an_automatic_model_of_noise_is_no_worse_than_a_constant(target):
+    """The mean of the other rows is one of the machines that a search compares."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        A, y = rng.standard_normal((12, 2)), rng.standard_normal(12)
+        if target == "noise":
+            Z, estimator = ((y - y.mean()) / y.std())[:, None], TessellaRegressor
+        else:
+            y = np.arange(12) % 3
+            Z, estimator = np.eye(3)[y], TessellaClassifier
+        model = estimator(effort="low").fit(A, y)
+        others = (Z.sum(axis=0) - Z) / 11
+        constant = ((Z - others) ** 2).sum(axis=1).mean()
+        assert model.leaderboard_[0]["error"] <= constant * (1 + 1e-6)
+        if target == "noise":
+            assert 1 - model.loo_score_ <= constant * (1 + 1e-6)
+
+
+def test_the_logarithm_of_a_target_far_from_zero_keeps_its_digits():
+    rng = np.random.default_rng(0)
+    y = rng.lognormal(sigma=2.0, size=40)
+    A = np.log(y)[:, None] + 0.01 * rng.standard_normal((40, 1))
+    near, far = (TessellaRegressor(effort="low").fit(A, y + offset) for offset in (-10.0, 1e10))
+    assert {line["target"] for line in far.leaderboard_} >= {"logarithm"}
+    np.testing.assert_allclose(far.predict(A) - 1e10, near.predict(A) + 10.0, atol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["auto", "apd", "hybrid"])
+def test_a_dual_vector_whose_norm_is_a_rounding_error(solver):
+    """Rows that nearly agree, in single precision: the first step was not a number."""
+    kernels = KernelDictionary(
+        [Polynomial(3, features=(1,)), Gaussian(3.0, features=(1,)), Gaussian(0.14)]
+    )
+    for seed in (0, 2, 5):
+        rng = np.random.default_rng(seed)
+        A = rng.integers(0, 2, (25, 1)) + 1e-9 * rng.standard_normal((25, 2))
+        y, weight = rng.integers(0, 2, 25), 10.0 ** rng.uniform(-6, 6, 25)
+        options = {"solver": solver, "kernels": kernels, "precision": "float32", "max_iter": 60}
+        model = LearnedKernelRidgeClassifier(C=4e7, tol=2e-7, **options).fit(A, y, weight)
+        assert 0.0 <= model.gap_ < 1.0
+
+
+@pytest.mark.parametrize("unit", [1.0, 2.0**850])
+def test_a_feature_whose_weighted_deviation_is_a_rounding_error(unit):
+    """One row has nearly all of the weight; the range scales the feature, whatever its unit."""
+    A = 1.0 + 1e-12 * np.round(X, 1)
+    weight = np.where(np.arange(30) == 0, 1e9, 1e-3)
+    kernels = KernelDictionary([Gaussian(0.4), Gaussian(0.2, features=(0,))])
+    model = MultipleKernelSVC(C=1e-3, kernels=kernels).fit(unit * A, LABELS, weight)
+    plain = MultipleKernelSVC(C=1e-3, kernels=kernels).fit(A, LABELS, weight)
+    assert np.isfinite(model.objective_)
+    assert model.objective_ == plain.objective_

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -162,6 +161,16 @@ def test_crashes_and_hangs_are_counted_and_the_others_run(fake_part):
     assert "KeyError" in found[3].detail
 
 
+def test_one_process_runs_all_cases_of_a_batch(fake_part, monkeypatch):
+    started = []
+    popen = _runner.subprocess.Popen
+    monkeypatch.setattr(
+        _runner.subprocess, "Popen", lambda *a, **k: started.append(a) or popen(*a, **k)
+    )
+    assert len(outcomes(fake_part, range(10, 18))) == 8
+    assert len(started) == 1
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_campaign_goes_on_where_it_stopped(fake_part, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(_command, "PARTS", _parts.PARTS)
@@ -177,6 +186,10 @@ def test_a_campaign_goes_on_where_it_stopped(fake_part, tmp_path, capsys, monkey
     assert len(record.read_text().splitlines()) == 3
     assert _command.main([*options, "--seconds", "0"]) == 1  # no time for another process
     assert len(record.read_text().splitlines()) == 3
+    monkeypatch.setattr(_command, "code", lambda: "other-code")
+    assert _command.main([*options, "--count", "1", "--current"]) == 1
+    assert len(record.read_text().splitlines()) == 4
+    assert "other-code" in (tmp_path / "out" / "report.md").read_text()
 
 
 def test_one_case_by_its_number(capsys, tmp_path):
@@ -191,16 +204,21 @@ def test_one_case_by_its_number(capsys, tmp_path):
 
 
 def test_the_record_keeps_the_last_result_of_a_case(tmp_path):
-    record = RecordFile(tmp_path / "new" / "record.jsonl")
-    assert list(record.results()) == []
-    record.add(Result("fits", 3, 1.0, Outcome(HANG, "process", "late")))
-    record.add(Result("fits", 3, 2.0, Outcome(FINE, "LearnedKernelSVC", "optimal")))
-    record.add(Result("files", 0, 0.1, Outcome(REFUSED, "model")))
-    with Path(tmp_path / "new" / "record.jsonl").open("a") as file:
+    path = tmp_path / "new" / "record.jsonl"
+    with RecordFile(path) as record:
+        assert list(record.results()) == []
+        record.add(Result("fits", 3, 1.0, Outcome(HANG, "process", "late")))
+        record.add(Result("fits", 3, 2.0, Outcome(FINE, "LearnedKernelSVC", "optimal"), "ab-cd"))
+        record.add(Result("files", 0, 0.1, Outcome(REFUSED, "model")))
+    with path.open("a") as file:
         file.write('{"part": "fits", "num')  # a campaign that was killed
-    assert record.finished("fits") == {3}
-    verdicts = {(own.part, own.outcome.verdict) for own in record.results()}
-    assert verdicts == {("fits", FINE), ("files", REFUSED)}
+    with RecordFile(path) as record:
+        record.add(Result("kills", 7, 0.1, Outcome(FINE, "save")))
+    found = {(own.part, own.number): own for own in RecordFile(path).results()}
+    assert set(found) == {("fits", 3), ("files", 0), ("kills", 7)}
+    assert found["fits", 3] == Result(
+        "fits", 3, 2.0, Outcome(FINE, "LearnedKernelSVC", "optimal"), "ab-cd"
+    )
 
 
 def test_the_report_counts_and_names_defects():
@@ -216,6 +234,7 @@ def test_the_report_counts_and_names_defects():
     assert lines[-1].replace(" ", "").startswith("|**all**|1,202|1,200|0|0|1|0|1|")
     text = document(results)
     assert "`--part fits --case 1200`: **false certificate**" in text
-    assert "| kills | save | 1 |" in text
+    assert "| kills | save | 1 | 0 | 0 | 0 | 1 |" in text
+    assert "same code" in text
     assert "None." in document(results[:3])
     assert table([]) == "No case has been run yet."

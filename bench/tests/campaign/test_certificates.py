@@ -14,7 +14,13 @@ from tessella import (
     MultipleKernelSVC,
     MultipleKernelSVR,
 )
-from tessella.kernels import Gaussian, Polynomial, PolynomialKernels, TessellatedKernels
+from tessella.kernels import (
+    Gaussian,
+    GaussianKernels,
+    Polynomial,
+    PolynomialKernels,
+    TessellatedKernels,
+)
 from tessella_bench.campaign._certificates import faults, recompute
 from tessella_bench.campaign._definitions import family_of, largest_eigenvalue
 
@@ -132,3 +138,21 @@ def test_largest_eigenvalue_is_an_upper_bound_to_the_last_digits():
     found = float(largest_eigenvalue(D))
     assert found == pytest.approx(np.linalg.eigvalsh(D.astype(float))[-1], rel=1e-14)
     assert largest_eigenvalue(np.zeros((2, 2), np.longdouble)) == 0.0
+
+
+def test_an_outlier_of_small_weight_takes_no_digits_from_the_others():
+    given, weight = 1e-9 * y, np.full(24, 1e6)
+    given[0], weight[0] = 1.0, 1e-6
+    model = LearnedKernelSVR(C=10.0, epsilon=0.1).fit(X, given, sample_weight=weight)
+    again = recompute(model, X, given, weight)
+    assert faults(model, X, given, weight) == []
+    assert again.attained == pytest.approx(again.primal, rel=1e-12)
+
+
+def test_the_bound_of_rounding_is_small_and_grows_with_what_cancels():
+    plain = LearnedKernelRidge(kernels=GaussianKernels(width=1.0)).fit(X, y)
+    narrow = LearnedKernelRidge(kernels=GaussianKernels(width=0.01)).fit(X, y)
+    small, large = (recompute(own, X, y) for own in (plain, narrow))
+    assert 0.0 < small.rounding < 1e-10 * small.primal
+    assert 0.0 < small.dual_rounding < 1e-9 * small.primal
+    assert large.rounding > 100 * small.rounding

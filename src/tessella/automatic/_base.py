@@ -422,7 +422,7 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         n_columns = self.n_features_in_
         if not (
             len(self.members_)
-            and len(self._reader.kinds) == len(self._reader.vocabularies) == n_columns
+            and self._reader.is_consistent(n_columns)
             and self._rows.ndim == 2
             and self._rows.shape[1] == n_columns
             and all(member.is_consistent(n_columns) for member in self.members_)

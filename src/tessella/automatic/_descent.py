@@ -69,7 +69,9 @@ class DescentObjective(ABC):
 
         When the time is over, the steps so far are returned.
         """
-        start = np.append(np.zeros(self.n_groups), np.log(self._machine.C))
+        # A constant, whose C is below the range, has no slope to descend along; another scale may
+        # make more of its kernel.
+        start = np.append(np.zeros(self.n_groups), np.clip(np.log(self._machine.C), *_C_RANGE))
         path: list[tuple[Machine, FloatArray]] = []
         with suppress(OutOfTimeError, NotPositiveDefiniteError):
             path.append(self._machine_and_scores(start))

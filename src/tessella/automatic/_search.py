@@ -39,7 +39,9 @@ from tessella.leave_one_out import RidgePath, ridge_leave_one_out
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-_CS = np.geomspace(0.1, 1e6, 15)
+# The first value makes a constant of every machine, so that none is worse than a constant.
+_CONSTANT_C = 1e-9
+_CS = np.concatenate([[_CONSTANT_C], np.geomspace(0.1, 1e6, 15)])
 # Time of a final fit relative to an evaluation of as many rows: a Cholesky factorisation takes a
 # small part of the time of an eigendecomposition.
 _FIT_PART = 0.04

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from tessella.tabular._columns import (
     CATEGORY,
+    DATE,
+    NUMBER,
     Column,
     as_categories,
     as_numbers,
@@ -53,6 +55,13 @@ class TableReader:
         ]
         return cls(kinds, tuple(words))
 
+    def is_consistent(self, n_columns: int) -> bool:
+        """Return whether the columns with categories, and no others, have a list of them."""
+        return len(self.kinds) == len(self.vocabularies) == n_columns and all(
+            _is_vocabulary(words) if kind == CATEGORY else words is None and kind in (NUMBER, DATE)
+            for kind, words in zip(self.kinds, self.vocabularies, strict=True)
+        )
+
     @property
     def categorical(self) -> NDArray[np.bool_]:
         """Whether each column contains categories."""
@@ -80,6 +89,14 @@ def _vocabulary(column: Column) -> NDArray[Any]:
     if not column.categorical:
         require_no_numerals(column, names, _MOST_NUMERALS)
     return np.array(sorted({name for name in names if isinstance(name, str)}), dtype=object)
+
+
+def _is_vocabulary(words: Any) -> bool:
+    return (
+        isinstance(words, np.ndarray)
+        and words.ndim == 1
+        and all(isinstance(word, str) for word in words.tolist())
+    )
 
 
 def _codes(column: Column, words: NDArray[Any]) -> FloatArray:

@@ -18,6 +18,8 @@ FloatArray = NDArray[np.float64]
 # Skewness from which the logarithm of a target is worth a trial; that of an exponential
 # distribution is two, that of a normal distribution is zero.
 _SKEWED = 0.8
+# Distance from zero, in deviations, beyond which the logarithm of a target is as good as linear.
+_FAR = 1e3
 # Logarithms are predicted up to this far beyond their range on the training rows, in deviations.
 _BEYOND = 0.25
 # Scores of support vector machines beyond this say no more about the class.
@@ -87,7 +89,8 @@ class LogTarget:
         sign = float(np.sign(skewness))
         own = sign * y
         # Positive targets such as prices keep their zero; others start below their smallest value.
-        keeps_zero = sign > 0 and own.min() > zero
+        # From a zero that is far below all values the logarithm is a line, and loses their digits.
+        keeps_zero = sign > 0 and zero < own.min() < zero + _FAR
         start = zero if keeps_zero else own.min() - 0.1 * float(share @ own - own.min())
         logs = np.log(own - start)
         mean = float(share @ logs)

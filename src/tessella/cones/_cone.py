@@ -354,7 +354,17 @@ def project_on_simplex(values: FloatArray, sizes: FloatArray) -> FloatArray:
     Distances are measured by ``Σ sizes (x - values)²``. The nearest point is ``max(values - shift
     / sizes, 0)``. If the j largest entries of ``values * sizes`` are positive, the sum determines
     the shift; the correct j is the largest one for which the j-th entry is positive.
+
+    Raises
+    ------
+    LinAlgError
+        If a value is not finite. A run of a solver ends with it like at a limit.
     """
+    if not np.isfinite(values).all():
+        raise np.linalg.LinAlgError("A point that is not finite has no projection.")
+    # The same multiple of 1 / sizes can be subtracted from all values. Without it the shift would
+    # be as large as the values, and the last digits of large values are larger than the result.
+    values = values - (values * sizes).max() / sizes
     order = np.argsort(-(values * sizes), kind="stable")
     sorted_values, inverse = values[order], 1.0 / sizes[order]
     shifts = (np.cumsum(sorted_values) - 1.0) / np.cumsum(inverse)

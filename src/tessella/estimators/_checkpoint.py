@@ -66,9 +66,11 @@ class StartingPoint(Monitor):
         self.w = w
         self._w_bound = w_bound
 
-    def require_place_in(self, cone: Cone, size: int, path: Any) -> None:
+    def require_place_in(self, cone: Cone, dual: DualProblem, path: Any) -> None:
         """Raise CheckpointError if the pair of a checkpoint is not one of its problem."""
-        if not cone.contains(self.parameter) or self.w is None or self.w.shape != (size,):
+        if not cone.contains(self.parameter) or not all(
+            _has_place_in(dual, w) for w in (self.w, self._w_bound)
+        ):
             raise CheckpointError(
                 f"{os.fspath(path)}: the checkpoint has a parameter or a dual vector that its "
                 "problem cannot have. Delete it or give another path."
@@ -81,6 +83,12 @@ class StartingPoint(Monitor):
     def known(self) -> Sequence[tuple[Point, FloatArray]]:
         """The parameter with the dual vectors of the best value and of the best lower bound."""
         return [(self.parameter, w) for w in (self.w, self._w_bound) if w is not None]
+
+
+def _has_place_in(dual: DualProblem, w: FloatArray | None) -> bool:
+    """Return whether a dual vector has the size of a problem and a value that does not overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return w is not None and w.shape == (dual.size,) and bool(np.isfinite(dual.kappa(w)))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from tessella.kernels import KernelSet, UnitBox
+from tessella.kernels._base import numbers_or_nan
 
 FloatArray = NDArray[np.float64]
 
@@ -162,10 +163,7 @@ def checked_feature_scale(value: Any, n_features: int | None = None) -> FloatArr
     """
     if value is None:
         return None
-    try:
-        scale = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        scale = np.array(np.nan)
+    scale = numbers_or_nan(value)
     if scale.ndim != 1 or not ((scale > 0) & (scale <= 1)).all():
         raise ValueError(
             "feature_scale must have one number in (0, 1] for each feature; use None or 1 for "

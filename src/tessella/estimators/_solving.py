@@ -81,7 +81,7 @@ def solve_problem(
         bound = _bind(estimator, problem, kernels)
         _require_finite_values(bound)
         if start is not None and resumed:
-            start.require_place_in(bound.cone, problem.machines.dual.size, estimator.checkpoint)
+            start.require_place_in(bound.cone, problem.machines.dual, estimator.checkpoint)
         elif start is not None and not _fits(start, bound):
             start = None  # the parameter of another kernel set means nothing here
         if start is not None and not resumed:  # that of a kernel, and not of a run of the solver

@@ -534,6 +534,18 @@ class KernelSet(ABC):
         return self
 
 
+def numbers_or_nan(value: Any) -> FloatArray:
+    """Return numbers as an array of float64, and NaN for anything else.
+
+    That includes text, such as "1", which numpy would read as a number.
+    """
+    try:
+        given = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        return np.array(np.nan)
+    return given.astype(np.float64) if given.dtype.kind in "iuf" else np.array(np.nan)
+
+
 def as_rows(X: ArrayLike) -> FloatArray:
     """Return X as a C-contiguous float64 matrix of rows."""
     X = np.ascontiguousarray(X, dtype=np.float64)

@@ -254,13 +254,18 @@ def _unresolved() -> ValueError:
 
 
 def _mean_and_scale(rows: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the weighted mean and standard deviation of each feature, 1 for a constant one."""
+    """Return the weighted mean and standard deviation of each feature, 1 for a constant one.
+
+    If a row of large weight leaves a deviation that is a rounding error, the range takes its place:
+    a number that does not depend on the unit of the feature, as 1 would.
+    """
     size = np.abs(rows).max(axis=0)
     unit = np.where(size > 0, size, 1.0)  # in units of it, squares neither overflow nor vanish
     relative = rows / unit
     mean = np.average(relative, axis=0, weights=weight)
     deviation = np.sqrt(np.average((relative - mean) ** 2, axis=0, weights=weight))
-    return mean * unit, np.where(deviation > 1e-13, deviation * unit, 1.0)
+    spread = np.where(deviation > 1e-13, deviation, np.ptp(relative, axis=0))
+    return mean * unit, np.where(spread > 0, spread * unit, 1.0)
 
 
 def _check_diagonals(
@@ -320,6 +325,12 @@ class FittedDictionary(KernelSet):
     cosine: bool
 
     family: ClassVar[str | None] = "fitted dictionary"
+
+    def __post_init__(self) -> None:
+        if self.mean.ndim != 1 or self.scale.shape != self.mean.shape:
+            raise ValueError("The means and the scales of a dictionary do not fit together.")
+        if self.factors.shape != (len(self.kernels),):
+            raise ValueError("The factors and the kernels of a dictionary do not fit together.")
 
     def __len__(self) -> int:
         return len(self.kernels)

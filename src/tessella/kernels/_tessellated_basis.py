@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from tessella.backend._lazy import cached_property
-from tessella.kernels._base import FloatArray
+from tessella.kernels._base import FloatArray, numbers_or_nan
 from tessella.kernels._monomials import IntArray, Monomials, checked_degree, exponents
 
 _ROOM_FLOOR = 1e-12  # smallest side of the box above a corner by which a norm is divided
@@ -185,10 +185,7 @@ def _powers(monomials: str, n_features: int, degree: int) -> tuple[IntArray, Int
 
 def _checked_margin(delta: float | FloatArray, n_features: int) -> Any:
     """Return the margin of the box as a number, or as one number per feature."""
-    try:
-        margin = np.asarray(delta, dtype=np.float64)
-    except (TypeError, ValueError):
-        margin = np.array(np.nan)
+    margin = numbers_or_nan(delta)
     if margin.ndim == 0 and np.isfinite(margin) and margin > 0:
         return float(margin)
     if margin.ndim == 0 or not (np.isfinite(margin).all() and (margin > 0).all()):
@@ -211,7 +208,7 @@ def _scales(balance: str | FloatArray, n_params: int) -> FloatArray | None:
                 "number per basis function."
             )
         return None
-    scales = np.asarray(balance, dtype=np.float64)
+    scales = numbers_or_nan(balance)
     if scales.shape != (n_params,) or not (np.isfinite(scales).all() and (scales > 0).all()):
         raise ValueError(f"balance must hold {n_params} positive numbers for this data.")
     return scales

@@ -8,6 +8,7 @@ claim a certificate, so values that no fit gives are refused when a file is load
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from tessella.solvers import IterationRecord, SolverStatus
 from tessella.svm import relative_gap
 
 _NO_FIT = "the arrays of the model do not fit together."
-_SAME_GAP = 1e-9  # relative difference of a gap from that of its bounds
+_SAME_GAP = 1e-9  # relative difference of a gap from that of its bounds, or of weights from one
 
 # Attributes that may be infinite or missing numbers: a row of a table can have gaps, and so can a
 # column; a pair of features without an interaction is NaN.
@@ -41,11 +42,19 @@ def _no_such_value(name: str, value: Any) -> ModelFileError:
     return ModelFileError(f"{name} is {str(value)[:60]!r}, which no fit gives.")
 
 
-def _require_number(name: str, value: Any, least: float = -np.inf) -> None:
-    """Raise an error unless a value is a number, not NaN, that is not below the least one."""
+def _require_number(
+    name: str, value: Any, least: float = -np.inf, most: float = np.finfo(float).max
+) -> None:
+    """Raise an error unless a value is a number, not NaN, from the least to the greatest one."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not value >= least:
+    if not number or not least <= value <= most:
         raise _no_such_value(name, value)
+
+
+def _require_deviation(name: str, value: Any) -> None:
+    """Raise an error unless a value is the deviation of numbers whose range does not overflow."""
+    limits = np.finfo(float)
+    _require_number(name, value, least=limits.smallest_subnormal, most=0.5 * limits.max)
 
 
 def _require_count(name: str, value: Any, least: int = 0) -> None:
@@ -123,12 +132,11 @@ def check_model(model: Any) -> None:
     _check_parameters(model)
     _check_certificate(model)
     _check_history(model)
-    low, high = model._training_range
-    if not (low <= high).all():
-        raise ModelFileError("the training range ends before it begins.")
-    _require_number("_target_scale", model._target_scale, least=np.finfo(float).smallest_subnormal)
+    _check_range(model)
+    _require_deviation("_target_scale", model._target_scale)
     if hasattr(model, "epsilon_"):
         _require_number("epsilon_", model.epsilon_, least=0.0)
+    _check_predictions(model)
 
 
 def _check_shapes(model: Any) -> None:
@@ -194,6 +202,31 @@ def _check_support(model: Any) -> None:
         raise ModelFileError("support_ does not have the positions of training rows.")
 
 
+def _check_range(model: Any) -> None:
+    """Raise an error unless the rows that a model keeps are within the range of its rows."""
+    low, high = model._training_range
+    if not (low <= high).all():
+        raise ModelFileError("the training range ends before it begins.")
+    for name in ("support_vectors_", "_sample_rows"):
+        rows = getattr(model, name)
+        if not ((rows >= low) & (rows <= high)).all():
+            raise ModelFileError(f"{name} has rows that are outside the training range.")
+
+
+def _check_predictions(model: Any) -> None:
+    """Raise an error unless the scores of a training row are finite numbers.
+
+    They are computed by a copy, because a prediction adds what it has prepared to a model.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            scores = copy(model)._machine_scores(model._sample_rows[:1], 1) + model.intercept_
+    except (IndexError, TypeError, ValueError) as error:  # parts with other numbers of features
+        raise ModelFileError(_NO_FIT) from error
+    if not np.isfinite(scores).all():
+        raise ModelFileError(f"{_NO_FIT} The score of a training row is not a finite number.")
+
+
 def _check_kernel(kernel: Any, rows: NDArray[np.float64], n_features: int) -> None:
     """Raise an error unless the parameter is one of the kernel set and the kernel has values."""
     if not isinstance(kernel, LearnedKernel):
@@ -233,11 +266,13 @@ def _same(left: Any, right: Any) -> bool:
 def _check_certificate(model: Any) -> None:
     """Raise an error unless the gap is that of the two bounds."""
     value, bound, gap = model.objective_, model.lower_bound_, model.gap_
-    _require_number("objective_", value)
+    _require_number("objective_", value, most=np.inf)
     _require_number("lower_bound_", bound)
-    _require_number("gap_", gap, least=0.0)
+    _require_number("gap_", gap, least=0.0, most=np.inf)
     expected = relative_gap(value, bound)
-    if not (gap == expected or abs(gap - expected) <= _SAME_GAP * (1.0 + abs(expected))):
+    # An infinite gap is no neighbour of any other: the difference would be within all bounds.
+    near = np.isfinite(expected) and abs(gap - expected) <= _SAME_GAP * (1.0 + expected)
+    if not (gap == expected or near):
         raise ModelFileError(f"gap_ is {gap!r}, but the gap of the two bounds is {expected!r}.")
     _require_count("n_iter_", model.n_iter_)
     if model.status_ not in [status.value for status in SolverStatus]:
@@ -268,21 +303,24 @@ def check_automatic(model: Any) -> None:
     for member in model.members_:
         _require_floats("members_", member)
         _require_number("members_.share", member.share, least=0.0)
-        _require_number("members_.gap", member.gap, least=0.0)
+        _require_number("members_.gap", member.gap, least=0.0, most=np.inf)
         _require_number("members_.machine.C", member.machine.C, least=0.0)
         space = member.machine.space
         _require_box(space.box, space.box.n_features_in)
         own = getattr(member.machine.kernel, "kernel", None)
         if own is not None:
             _check_kernel(own, space.coordinates, space.coordinates.shape[1])
-    _require_number("gap_", model.gap_, least=0.0)
+    total = sum(member.share for member in model.members_)
+    if not abs(total - 1.0) <= _SAME_GAP:
+        raise ModelFileError(f"the weights of the members sum to {total!r}, and not to one.")
+    _require_number("gap_", model.gap_, least=0.0, most=np.inf)
     _require_number("fit_time_", model.fit_time_, least=0.0)
     if hasattr(model, "classes_"):
         _count_classes(model)
         _require_finite("_calibration", model._calibration)
         return
     _require_number("_mean", model._mean)
-    _require_number("_deviation", model._deviation, least=np.finfo(float).smallest_subnormal)
+    _require_deviation("_deviation", model._deviation)
     _require_finite("_residuals", model._residuals)
     _require_finite("_residual_weight", model._residual_weight)
     if model._residuals.shape != model._residual_weight.shape or (model._residual_weight < 0).any():

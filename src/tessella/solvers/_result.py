@@ -68,14 +68,14 @@ class IterationRecord:
         """Whether the record can be that of a run, which one that was read from a file need not be.
 
         Counts are whole numbers from zero on, and the others are numbers, of which the time and the
-        gap are not negative.
+        gap are not negative, and the time is finite.
         """
         counts = (self.iteration, self.n_svm, self.svm_iter, self.n_newton)
         numbers = (self.time, self.value, self.bound, self.gap, self.step)
         return (
             all(type(count) is int and count >= 0 for count in counts)
             and all(type(number) in (int, float) and number == number for number in numbers)
-            and self.time >= 0.0
+            and 0.0 <= self.time < np.inf
             and self.gap >= 0.0
         )
 

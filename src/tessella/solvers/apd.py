@@ -203,6 +203,15 @@ class _Iterate:
         """Norm ‖w‖_M."""
         return _root(float(self.w @ self.Mw))
 
+    @property
+    def size_at_least(self) -> float:
+        """Norm ‖w‖_M, or its rounding error where that is larger; 1 for w = 0.
+
+        Steps are in units of it, and a kernel matrix in single precision can make zero of it.
+        """
+        rounding = float(np.finfo(np.float64).eps * np.linalg.norm(self.w))
+        return max(self.size, _root(rounding * float(np.linalg.norm(self.Mw)))) or 1.0
+
 
 class _Average:
     """Weighted averages of P and w over the iterates of an epoch."""
@@ -250,7 +259,7 @@ class AcceleratedStage:
         if safe_steps:
             self._step, self._balance = _safe_steps(run.problem)
         else:
-            size = max(self._here.size, np.finfo(float).tiny)
+            size = self._here.size_at_least
             self._step, self._balance = 1.0 / size, run.problem.cone.radius / size
         self._start_epoch()
 

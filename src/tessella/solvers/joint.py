@@ -106,7 +106,7 @@ def _iterate(run: Run, P0: Point, w0: FloatArray | None, *, resumed: bool) -> So
             if length == 0.0 or (best < 1e-6 and rounding):
                 raise StopRun(SolverStatus.STALLED)
     except StopRun as stop:
-        if stop.status in (SolverStatus.TIME_LIMIT, SolverStatus.INTERRUPTED):
+        if stop.status in (SolverStatus.TIME_LIMIT, SolverStatus.INTERRUPTED) or not run.has_answer:
             raise
         # An exact SVM at the final P has a w with exact zeros, and its certificate is free of the
         # rounding in the last interior iterates.

@@ -2,8 +2,8 @@
 
 A case is one attempt to break the library. It belongs to a part, such as fits or files, and
 follows from its number alone: ``python bench/campaign.py --part fits --case 17`` repeats it. Cases
-run in processes of their own, some tens in each, so that a crash or a hang of the library is a
-result and not the end of the campaign. Results are lines of JSON, and a campaign goes on where an
+run in processes of their own, up to thousands in each, so that a crash or a hang of the library is
+a result and not the end of the campaign. Results are lines of JSON, and a campaign goes on where an
 earlier one has stopped.
 
 =========================  ========================================================================
@@ -23,8 +23,9 @@ module                     contents
 ``_patience``              hangs, told from a machine that is busy with other work
 ``_problems``              random estimators and data
 ``_certificates``          certificates, computed again; ``_definitions`` has the kernels
+``_automatic``             claims of automatic models, computed again
 ``_runner``, ``_worker``   the processes that run cases
-``_record``, ``_report``   results as lines of JSON, and their table
+``_record``, ``_report``   results as lines of JSON, and their table; ``_code`` tells which code ran
 ``_command``               the command
 =========================  ========================================================================
 """

@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 
 from tessella_bench.campaign._definitions import Family, Long, LongArray, family_of, scaled_rows
 
-_UNITS = 64  # rounding errors of the sums of a certificate, in units of the last place
+# Rounding errors in units of double precision: of a kernel value beside those of its sums, and of
+# the sum of coefficients, which a solver keeps at zero during some thousand steps.
+_UNITS, _DUAL_UNITS = 16, 64
+_UNSEEN = 1e-6  # part of the tolerance that the library leaves to the rounding of predictions
 _FEASIBLE = 1e-7  # by how much a parameter may miss its feasible set
 _FIXED_WEIGHTS = ("average", "alignment", "performance")
 
@@ -38,7 +41,9 @@ class Recomputed:
         Lower bound of the optimum that the coefficients of the model prove, or those that it keeps
         for this purpose.
     rounding : float
-        What rounding in double precision may have changed in a bound of this problem.
+        What rounding in double precision may have changed in a primal value of this problem.
+    dual_rounding : float
+        What it may have changed in the lower bound.
     publishing : float
         What rounding the intercept to a number in units of y may have changed in `primal`.
     infeasibility : float
@@ -50,6 +55,7 @@ class Recomputed:
     attained: float
     dual: float
     rounding: float
+    dual_rounding: float
     publishing: float
     infeasibility: float
 
@@ -145,7 +151,7 @@ def recompute(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Recomput
     weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     distinct, of_given = _distinct_rows(X, np.asarray(y), weight)
     rows, total = _merged(X, np.asarray(y), weight, distinct, of_given)
-    units = _Units.of(model, rows[1], total)
+    units = Units.of(model, rows[1], total)
     machines = _machines(model, rows[1], total, units)
     coefficients = _coefficients(model, of_given, len(distinct)) / units.scale
     witness = _witness(model, distinct, coefficients)
@@ -161,13 +167,14 @@ def recompute(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Recomput
         own = _problem(model, None, rows[0], machines)
         parts.append(_bounds(*own, coefficients, witness, intercepts, predicted))
     bounds = np.array(parts, dtype=Long)
-    primal, attained, dual, rounding = map(float, bounds[:, :4].sum(axis=0))
+    primal, attained, dual, rounding, in_dual = map(float, bounds[:, :5].sum(axis=0))
     steepest = sum(
         machine.C @ (np.abs(machine.target) + 1) if machine.loss == "squared" else machine.C.sum()
         for machine in machines
     )
     publishing = float(units.resolution * steepest)
-    return Recomputed(primal, attained, dual, rounding, publishing, float(bounds[:, 4].max()))
+    missed = float(bounds[:, 5].max())
+    return Recomputed(primal, attained, dual, rounding, in_dual, publishing, missed)
 
 
 def faults(model: Any, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
@@ -184,34 +191,46 @@ def faults(model: Any, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
         Empty if the published value is attained, the published bound is proved, and `gap_` and
         `status_` follow from the two.
     """
-    own = recompute(model, X, y, sample_weight)
+    return faults_by(model, recompute(model, X, y, sample_weight))
+
+
+def faults_by(model: Any, own: Recomputed) -> list[str]:
+    """Return what is wrong with a certificate that was computed again; see :func:`faults`."""
     value, bound, gap = float(model.objective_), float(model.lower_bound_), float(model.gap_)
     found = []
     if not np.isfinite([value, bound]).all():
         if model.status_ == "optimal" or gap <= model.tol:
             found.append(f"objective_={value} and lower_bound_={bound} were called optimal.")
         return found
-    # The library looks at the rounding of predictions from a millionth of the tolerance on.
-    slack = own.rounding + 1e-6 * min(model.tol, 1e-3) * abs(value)
-    publishing = slack + own.publishing
+    # What rounding the predictions to numbers in units of y can change is part of objective_ where
+    # the library finds it to be more than a millionth of the tolerance. The intercept is rounded by
+    # half a unit of the largest target, and so are the sum and the kernel part before it.
+    unseen = min(2 * own.publishing, _UNSEEN * model.tol * abs(value))
     if own.infeasibility > _FEASIBLE:
         found.append(
             f"The parameter or the coefficients are infeasible by {own.infeasibility:.2e}."
         )
-    if not own.primal <= value + publishing:
+    if not own.primal <= value + own.rounding + own.publishing:
         found.append(f"The published model attains {own.primal!r}, not objective_={value!r}.")
-    if not own.attained <= value + slack:
+    if not own.attained <= value + own.rounding + unseen:
         found.append(f"The predictions attain {own.attained!r}, not objective_={value!r}.")
-    if not own.dual >= bound - slack:
+    if not own.dual >= bound - own.dual_rounding:
         found.append(f"lower_bound_={bound!r} is not proved: the dual value is {own.dual!r}.")
-    if not own.dual <= value + slack:
+    if not own.dual <= value + own.dual_rounding + own.rounding:
         found.append(f"objective_={value!r} is below the dual value {own.dual!r}.")
-    published = max(0.0, value - bound) / abs(value) if value else float(value != bound)
-    if not abs(gap - published) <= 1e-9 * (1.0 + published):
+    published = (value - bound) / abs(value) if value else float(value != bound)
+    # Bounds that rounding has exchanged have no gap, or one of the size of their contradiction.
+    possible = (max(0.0, published), abs(published))
+    if not any(abs(gap - own) <= 1e-9 * (1.0 + own) for own in possible):
         found.append(f"gap_={gap!r} is not that of the bounds, {published!r}.")
     if model.status_ == "optimal" and not gap <= model.tol:
         found.append(f"gap_={gap!r} above tol={model.tol!r} was called optimal.")
     return found
+
+
+def missed(model: Any, own: Recomputed) -> float:
+    """Return by how much a model misses the larger one of its claims, rounding or not."""
+    return max(own.attained - float(model.objective_), float(model.lower_bound_) - own.dual)
 
 
 def _problem(
@@ -234,42 +253,87 @@ def _bounds(
     intercepts: LongArray,
     predicted: LongArray,
 ) -> tuple[Any, ...]:
-    """Return primal, attained, dual, rounding and infeasibility of one problem."""
-    K = family.matrix(parameter)
+    """Return primal, attained and dual value, their rounding and infeasibility of one problem."""
+    K, size = family.matrix(parameter), family.size(parameter)
     primal = attained = rounding = Long(0)
     for k, machine in enumerate(machines):
         scores, own = K @ coefficients[k], machine.rows
         norm = coefficients[k] @ scores / 2
         primal += norm + machine.value(scores[own] + intercepts[k])
         attained += norm + machine.value(predicted[own, k])
-        rounding += _rounding(machine, K, coefficients[k], intercepts[k])
-    duals = [_dual(family, K, machines, fixed, W) for W in (coefficients, witness)]
-    worst = max(family.infeasibility(parameter), abs(family.trace(parameter) - 1.0), duals[0][1])
-    return primal, attained, max(dual for dual, _ in duals), rounding, worst
+        rounding += rounding_of(machine, size, coefficients[k], scores[own] + intercepts[k])
+    vectors = (coefficients,) if witness is coefficients else (coefficients, witness)
+    duals = [_dual(family, K, machines, fixed, W) for W in vectors]
+    worst = max(family.infeasibility(parameter), abs(family.trace(parameter) - 1.0), duals[0][2])
+    # The vector that may prove most: one with large entries has a value that is mostly rounding.
+    dual, in_dual, _ = max(duals, key=lambda own: own[0] + own[1])
+    return primal, attained, dual, rounding, in_dual, worst
 
 
 def _dual(
     family: Family, K: LongArray, machines: Sequence[Machine], fixed: bool, given: LongArray
-) -> tuple[Any, float]:
-    """Return the lower bound that some coefficients prove, and by how much they are infeasible."""
-    W, kappa, worst = np.zeros_like(given), Long(0), 0.0
+) -> tuple[Any, Any, float]:
+    """Return the lower bound that some coefficients prove, its rounding, and their infeasibility.
+
+    The coefficients are rounded, and so is their sum, which has to be zero: the nearest vector with
+    that sum differs by a unit of the last place for each of them. Errors count twice, once for the
+    library and once for that.
+    """
+    W, kappa, size, worst = np.zeros_like(given), Long(0), Long(0), 0.0
     for k, machine in enumerate(machines):
         W[k, machine.rows] = machine.feasible(given[k, machine.rows])
-        kappa += machine.kappa(W[k, machine.rows])
-        size = np.abs(given[k]).max(initial=0)
-        if size > 0:
-            worst = max(worst, float(np.abs(W[k] - given[k]).max() / size))
+        own = W[k, machine.rows]
+        kappa += machine.kappa(own)
+        size += np.abs(own) @ (np.abs(machine.target) + machine.epsilon)
+        if machine.loss == "squared":
+            size += (own**2 / machine.C).sum()
+        largest_coefficient = np.abs(given[k]).max(initial=0)
+        if largest_coefficient > 0:
+            worst = max(worst, float(np.abs(W[k] - given[k]).max() / largest_coefficient))
     largest = sum(w @ (K @ w) for w in W) if fixed else family.support(W)
-    return kappa - largest / 2, worst
+    units = 2 * (_DUAL_UNITS + W.shape[1]) * Long(np.finfo(np.float64).eps)
+    return kappa - largest / 2, units * (size + family.support_size(W)), worst
 
 
-def _rounding(machine: Machine, K: LongArray, w: LongArray, intercept: Any) -> Any:
-    """Return a bound of the rounding errors of double precision in a bound of one machine."""
-    spread = np.abs(K) @ np.abs(w)
-    size = np.abs(machine.target) + spread[machine.rows] + np.abs(intercept)
-    steepest = machine.C * size if machine.loss == "squared" else machine.C
-    units = _UNITS * Long(np.finfo(np.float64).eps)
-    return units * (steepest @ size + np.abs(w) @ spread)
+def rounding_of(
+    machine: Machine, size: LongArray, w: LongArray, scores: LongArray, target_size: Any = 0
+) -> Any:
+    """Return a bound of the rounding errors of double precision in the values of one machine.
+
+    A score is a sum of m products of coefficients and kernel values, which are sums themselves. Its
+    error is at most as many units of the last place of the sum of the sizes of all terms as there
+    are operations on the way of one term: m for the sum, and some for the kernel value. A value
+    changes by that times the slope of the loss, which is at most the weight of the row for the
+    hinge and the tube, and zero for rows that stay beyond the hinge or in the tube. The squared
+    loss has the weight times the residual as its slope, and changes by half the weight times the
+    square of the error on top of that.
+
+    Parameters
+    ----------
+    machine : Machine
+        The machine.
+    size : ndarray of shape (m, m)
+        Sums of the sizes of the terms of the kernel values, from :meth:`Family.size`.
+    w : ndarray of shape (m,)
+        Its coefficients.
+    scores : ndarray of shape (m,)
+        Its scores of its own rows, with the intercept.
+    target_size : ndarray of shape (m,) or 0
+        Sizes of terms that cancel in the target, beside the target itself.
+    """
+    spread = size @ np.abs(w)
+    units = (_UNITS + len(w)) * Long(np.finfo(np.float64).eps)
+    # The intercept is the difference of a score and its kernel part, of which one is not smaller.
+    terms = np.abs(machine.target) + target_size + 2 * spread[machine.rows] + np.abs(scores)
+    errors = units * terms
+    residual = np.abs(machine.target - scores)
+    if machine.loss == "squared":
+        change = machine.C @ (residual * errors + errors**2 / 2)
+    elif machine.loss == "tube":
+        change = machine.C @ np.where(residual + errors > machine.epsilon, errors, 0)
+    else:
+        change = machine.C @ np.where(1 - machine.target * scores + errors > 0, errors, 0)
+    return change + units * (np.abs(w) @ spread)
 
 
 def _distinct_rows(
@@ -320,11 +384,13 @@ def _witness(model: Any, distinct: Sequence[int], coefficients: LongArray) -> Lo
 
 
 @dataclass(frozen=True)
-class _Units:
+class Units:
     """The origin, the mean and the standard deviation that a regression target is measured in.
 
-    The mean is relative to the origin, which is a value of the target. Differences of numbers of
-    double precision are exact in extended precision, even if the target has a large offset.
+    The mean is relative to the origin, which is a value of the target near its mean. Differences of
+    numbers of double precision are exact in extended precision if the numbers are of one size, even
+    if the target has a large offset. An outlier of small weight is not of the size of the others:
+    as the origin it would take digits from all of them.
     """
 
     origin: Any
@@ -333,20 +399,23 @@ class _Units:
     resolution: Any
 
     @classmethod
-    def of(cls, model: Any, y: NDArray[Any], weight: LongArray) -> _Units:
+    def of(cls, model: Any, y: NDArray[Any], weight: LongArray) -> Units:
         if hasattr(model, "classes_"):
             return cls(Long(0), Long(0), Long(1), Long(0))
         values = np.asarray(y, dtype=np.float64).astype(Long)
-        relative, size = values - values[0], np.abs(values).max()
+        size, shares = np.abs(values).max(), weight / weight.sum()
+        rough = shares @ (values / (size if size > 0 else 1))
+        origin = values[np.argmin(np.abs(values / (size if size > 0 else 1) - rough))]
+        relative = values - origin
         resolution = Long(np.spacing(np.float64(size)))
         largest = np.abs(relative).max()
         if largest == 0:
-            return cls(values[0], Long(0), Long(1), resolution)
-        shares, parts = weight / weight.sum(), relative / largest
+            return cls(origin, Long(0), Long(1), resolution)
+        parts = relative / largest
         mean = shares @ parts
         scale = largest * np.sqrt(shares @ (parts - mean) ** 2)
         scale = scale if scale > 1e-13 * size else Long(1)
-        return cls(values[0], largest * mean, scale, resolution / scale)
+        return cls(origin, largest * mean, scale, resolution / scale)
 
     def standardised(self, values: Any) -> LongArray:
         """Return values in units of the target as standardised ones."""
@@ -357,7 +426,7 @@ def _machines(
     model: Any,
     y: NDArray[Any],
     weight: LongArray,
-    units: _Units,
+    units: Units,
 ) -> list[Machine]:
     squared = "Ridge" in type(model).__name__
     everything = np.arange(len(y))

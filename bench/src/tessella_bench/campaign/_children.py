@@ -15,6 +15,7 @@ from typing import Any
 from tessella_bench.campaign._patience import Patience
 
 _PATIENCE = 40.0  # seconds after which a child counts as hanging
+_SIGNALS = (signal.SIGINT, signal.SIGALRM)
 OUTSIDE = 4  # exit status of a child whose signal came before or after its work
 
 
@@ -58,10 +59,12 @@ def in_child(
     """
     read_end, write_end = os.pipe()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which background processes ignore
+    # A signal that comes before the child is ready waits until it is.
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     child = os.fork()
     if child == 0:
-        os.close(read_end)
-        _work_and_exit(work, write_end)
+        _work_and_exit(work, read_end, write_end, usual)
+    signal.pthread_sigmask(signal.SIG_SETMASK, usual)
     os.close(write_end)
     try:
         if disturb is not None:
@@ -78,10 +81,14 @@ def in_child(
     return Ending(pickle.loads(data) if data else None, by_signal, status, not ended)
 
 
-def _work_and_exit(work: Callable[[], Any], write_end: int) -> None:
+def _work_and_exit(
+    work: Callable[[], Any], read_end: int, write_end: int, mask: set[signal.Signals | int]
+) -> None:
     """Do the work of a child, send its result, and end without the clean-up of the parent."""
     status = 3
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.close(read_end)
         warnings.simplefilter("ignore")
         data = pickle.dumps(work())
         while data:

@@ -6,8 +6,10 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from tessella_bench.campaign._code import code
 from tessella_bench.campaign._outcome import DEFECTS
 from tessella_bench.campaign._parts import PARTS
 from tessella_bench.campaign._record import RecordFile, Result
@@ -24,12 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = options.part or [name for name, part in PARTS.items() if part.possible]
     if options.case is not None:
         return _repeat(names, options.case)
-    record = RecordFile(options.folder / "record.jsonl")
-    if not options.report:
-        deadline = None if options.seconds is None else time.monotonic() + options.seconds
-        for name in names:
-            _run_part(name, record, options, deadline)
-    results = list(record.results())
+    with RecordFile(options.folder / "record.jsonl") as record:
+        if not options.report:
+            deadline = None if options.seconds is None else time.monotonic() + options.seconds
+            for name in names:
+                _run_part(name, record, options, deadline)
+        results = list(record.results())
     options.folder.mkdir(parents=True, exist_ok=True)
     (options.folder / "report.md").write_text(document(results))
     _say(table(results))
@@ -49,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--jobs", type=int, default=1, help="number of processes at the same time")
     add("--case", type=int, help="repeat the case of this number in this process, and show it")
     add("--again", action="store_true", help="run cases again whose last verdict is a defect")
+    add("--current", action="store_true", help="run cases again that were run with other code")
     add("--report", action="store_true", help="write the report of the cases so far, run none")
     add("--folder", type=Path, default=REPORTS, help="where the record and the report are")
     return parser
@@ -58,18 +61,18 @@ def _run_part(
     name: str, record: RecordFile, options: argparse.Namespace, deadline: float | None
 ) -> None:
     part = PARTS[name]
-    finished = record.finished(name)
-    if options.again:
-        finished -= {
-            result.number
-            for result in record.results()
-            if result.part == name and result.outcome.verdict in DEFECTS
-        }
+    finished = {
+        result.number
+        for result in record.results()
+        if result.part == name
+        and not (options.again and result.outcome.verdict in DEFECTS)
+        and not (options.current and result.code != code())
+    }
     count = part.count if options.count is None else options.count
     numbers = [number for number in range(count) if number not in finished]
 
     def tell(result: Result) -> None:
-        record.add(result)
+        record.add(replace(result, code=code()))
         if result.outcome.verdict in DEFECTS:
             _say(_line(result))
 

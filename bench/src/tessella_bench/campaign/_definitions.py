@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import combinations_with_replacement
 from math import prod
 from typing import Any, TypeAlias
@@ -19,6 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 Long = np.longdouble
+_EPS = Long(np.finfo(np.float64).eps)
+_COORDINATE_UNITS = 16  # rounding errors of a coordinate of the unit cube
 # Arrays of extended precision, whose arithmetic mypy does not follow.
 LongArray: TypeAlias = Any
 
@@ -31,11 +34,22 @@ class Family(ABC):
         """Return the kernel matrix of the training rows for a parameter."""
 
     @abstractmethod
+    def size(self, parameter: Any) -> LongArray:
+        """Return the sums of the sizes of the terms that the entries of the matrix are sums of.
+
+        Rounding errors are relative to these, and not to sums in which terms have cancelled.
+        """
+
+    @abstractmethod
     def support(self, W: LongArray) -> Any:
         """Return the largest ``sum of w @ K(P) @ w`` over the rows w of W and all parameters P.
 
         Where rounding is involved, the result is an upper bound.
         """
+
+    @abstractmethod
+    def support_size(self, W: LongArray) -> Any:
+        """Return the sum of the sizes of the terms that the support is a sum of, or a bound."""
 
     @abstractmethod
     def infeasibility(self, parameter: Any) -> float:
@@ -50,23 +64,29 @@ class MatrixFamily(Family):
     """A family ``k(x, y) = <P, G(x, y)>`` with a positive semidefinite matrix P of trace n_P."""
 
     def __init__(self, G: Sequence[Sequence[LongArray]], floor: float = 0.0) -> None:
-        self._G, self._side, self._floor = G, len(G), Long(floor)
+        self._side, self._floor = len(G), Long(floor)
+        self._G = np.array([entry for line in G for entry in line], dtype=Long)  # (side², m, m)
 
     def matrix(self, parameter: Any) -> LongArray:
         """See :meth:`Family.matrix`."""
-        P = np.asarray(parameter, dtype=Long)
-        total = np.zeros_like(self._G[0][0])
-        for i in range(self._side):
-            for j in range(self._side):
-                total += P[i, j] * self._G[i][j]
-        return total
+        return np.tensordot(np.asarray(parameter, dtype=Long).ravel(), self._G, 1)
+
+    def size(self, parameter: Any) -> LongArray:
+        """See :meth:`Family.size`."""
+        return np.tensordot(np.abs(np.asarray(parameter, dtype=Long)).ravel(), np.abs(self._G), 1)
 
     def support(self, W: LongArray) -> Any:
         """See :meth:`Family.support`; n_P times the largest eigenvalue of D, beside the floor."""
         side = self._side
-        D = np.array([[_quadratic(self._G[i][j], W) for j in range(side)] for i in range(side)])
+        D = sum(((self._G @ w) @ w for w in W), start=np.zeros(side**2, Long)).reshape(side, side)
         free = side * largest_eigenvalue((D + D.T) / 2)
         return self._floor * np.trace(D) + (1 - self._floor) * free
+
+    def support_size(self, W: LongArray) -> Any:
+        """See :meth:`Family.support_size`; row sums bound eigenvalues."""
+        sizes, own = np.abs(self._G), np.abs(W)
+        D = sum(((sizes @ w) @ w for w in own), start=np.zeros(self._side**2, Long))
+        return self._side * D.reshape(self._side, self._side).sum(axis=1).max()
 
     def infeasibility(self, parameter: Any) -> float:
         """See :meth:`Family.infeasibility`."""
@@ -84,8 +104,10 @@ class MatrixFamily(Family):
 class WeightFamily(Family):
     """Weighted sums of given kernel matrices, with nonnegative weights that sum to one."""
 
-    def __init__(self, matrices: Sequence[LongArray], floor: float = 0.0) -> None:
-        self._matrices, self._floor = matrices, Long(floor)
+    def __init__(self, kernels: Sequence[tuple[LongArray, LongArray]], floor: float = 0.0) -> None:
+        self._matrices = [matrix for matrix, _ in kernels]
+        self._sizes = [size for _, size in kernels]
+        self._floor = Long(floor)
 
     def matrix(self, parameter: Any) -> LongArray:
         """See :meth:`Family.matrix`."""
@@ -93,10 +115,19 @@ class WeightFamily(Family):
         parts = zip(weights, self._matrices, strict=True)
         return np.sum([weight * own for weight, own in parts], axis=0)
 
+    def size(self, parameter: Any) -> LongArray:
+        """See :meth:`Family.size`."""
+        parts = zip(np.asarray(parameter, dtype=Long), self._sizes, strict=True)
+        return np.sum([np.abs(weight) * own for weight, own in parts], axis=0)
+
     def support(self, W: LongArray) -> Any:
         """See :meth:`Family.support`; the largest value of a single kernel, beside the floor."""
         values = np.array([_quadratic(own, W) for own in self._matrices])
         return self._floor * values.mean() + (1 - self._floor) * values.max()
+
+    def support_size(self, W: LongArray) -> Any:
+        """See :meth:`Family.support_size`."""
+        return max(_quadratic(own, np.abs(W)) for own in self._sizes)
 
     def infeasibility(self, parameter: Any) -> float:
         """See :meth:`Family.infeasibility`."""
@@ -121,9 +152,18 @@ class SumFamily(Family):
         pairs = zip(self._parts, parameter, strict=True)
         return np.sum([part.matrix(own) for part, own in pairs], axis=0)
 
+    def size(self, parameter: Any) -> LongArray:
+        """See :meth:`Family.size`."""
+        pairs = zip(self._parts, parameter, strict=True)
+        return np.sum([part.size(own) for part, own in pairs], axis=0)
+
     def support(self, W: LongArray) -> Any:
         """See :meth:`Family.support`; the largest of the parts."""
         return max(part.support(W) for part in self._parts)
+
+    def support_size(self, W: LongArray) -> Any:
+        """See :meth:`Family.support_size`."""
+        return max(part.support_size(W) for part in self._parts)
 
     def infeasibility(self, parameter: Any) -> float:
         """See :meth:`Family.infeasibility`."""
@@ -190,14 +230,26 @@ def family_of(resolved: Any, X: LongArray, given: Any = None, floor: float = 0.0
             [family_of(own, X, g) for own, g in zip(resolved.parts, parts, strict=True)]
         )
     if kind == "FittedDictionary":
-        return WeightFamily(_dictionary_matrices(resolved, X), floor)
+        return WeightFamily(_dictionary_kernels(resolved, X), floor)
     if kind in _SINGLE:
         return WeightFamily([_SINGLE[kind](resolved, X)])
     return MatrixFamily(_MATRIX[kind](resolved, X), floor)
 
 
 def scaled_rows(box: Any, X: Any) -> LongArray:
-    """Return raw rows in the coordinates of a fitted kernel, from the knots of its scaling."""
+    """Return raw training rows in the coordinates of a fitted kernel, numbers of double precision.
+
+    They are the coordinates that the library uses, of which the kernels are functions, after a
+    comparison with those that follow from the knots of its scaling in extended precision. A narrow
+    kernel would multiply the difference, the rounding of a coordinate, by its slope.
+    """
+    own = np.asarray(box.apply(np.asarray(X, dtype=np.float64)), dtype=Long)
+    if not np.abs(own - _by_knots(box, X)).max(initial=0) <= _COORDINATE_UNITS * _EPS:
+        raise ArithmeticError("The coordinates of the rows are not those of the knots.")
+    return own
+
+
+def _by_knots(box: Any, X: Any) -> LongArray:
     raw = np.asarray(X, dtype=Long)
     columns, start = [], 0
     for column, count in zip(box.kept, box.counts, strict=True):
@@ -250,22 +302,27 @@ def _tessellated(kernels: Any, X: LongArray) -> list[list[LongArray]]:
         ]
         return prod(terms[1:], start=terms[0]) / volume
 
+    @cache
+    def regions(power: tuple[int, ...]) -> tuple[LongArray, ...]:
+        """The integrals of z^power above both rows, above one and below the other, below both."""
+        above, of_row = integral(both, power), integral(corner, power)
+        of_x, of_y = of_row[:, None], of_row[None, :]
+        whole = integral(lower[None, :], power)[0]
+        return above, of_x - above, of_y - above, whole - of_x - of_y + above
+
     q = len(basis)
     first, second = _tessellated_scales(kernels.balance, integral(corner, [0] * n), q)
+    left = [(_monomial(X, power) * first[i], power_z) for i, (power, power_z) in enumerate(basis)]
+    right = [(_monomial(X, power) * second[i], power_z) for i, (power, power_z) in enumerate(basis)]
     G: list[list[LongArray]] = [[np.zeros(0, Long)] * (2 * q) for _ in range(2 * q)]
-    for i, (x_power, z_power) in enumerate(basis):
-        for j, (y_power, other_power) in enumerate(basis):
-            power = [a + b for a, b in zip(z_power, other_power, strict=True)]
-            factor = np.outer(_monomial(X, x_power), _monomial(X, y_power))
-            above = integral(both, power)
-            of_x = integral(corner, power)[:, None]
-            of_y = integral(corner, power)[None, :]
-            whole = integral(lower[None, :], power)[0]
-            G[i][j] = factor * above * np.outer(first[i], first[j])
-            G[i][q + j] = factor * (of_x - above) * np.outer(first[i], second[j])
-            G[q + i][j] = factor * (of_y - above) * np.outer(second[i], first[j])
-            both_below = whole - of_x - of_y + above
-            G[q + i][q + j] = factor * both_below * np.outer(second[i], second[j])
+    for i in range(q):
+        for j in range(q):
+            power = tuple(a + b for a, b in zip(left[i][1], left[j][1], strict=True))
+            above, beyond_x, beyond_y, below = regions(power)
+            G[i][j] = np.outer(left[i][0], left[j][0]) * above
+            G[i][q + j] = np.outer(left[i][0], right[j][0]) * beyond_x
+            G[q + i][j] = np.outer(right[i][0], left[j][0]) * beyond_y
+            G[q + i][q + j] = np.outer(right[i][0], right[j][0]) * below
     return G
 
 
@@ -317,52 +374,69 @@ def _differences(X: LongArray) -> LongArray:
     return X[:, None, :] - X[None, :, :]
 
 
-def _gaussian(kernels: Any, X: LongArray) -> LongArray:
-    squares = 12 * (_differences(X) ** 2).sum(axis=2) / X.shape[1]
-    return np.exp(-squares / (2 * Long(kernels.width) ** 2))
+def _with_size(K: LongArray, norms: LongArray) -> tuple[LongArray, LongArray]:
+    """Return a kernel of distances and its size.
+
+    Distances are computed from coordinates in units of the width, perhaps after another origin was
+    chosen. The largest of their squares or sums `norms` is the size of the terms that cancel. They
+    are exponents, so that their errors are relative ones.
+    """
+    return K, K * (1 + 2 * norms.max(initial=0))
 
 
-def _matern(kernels: Any, X: LongArray) -> LongArray:
-    squares = 12 * (_differences(X) ** 2).sum(axis=2) / X.shape[1]
-    r = np.sqrt(2 * Long(kernels.nu) * squares) / Long(kernels.width)
+def _gaussian(kernels: Any, X: LongArray) -> tuple[LongArray, LongArray]:
+    rows = np.sqrt(Long(12) / X.shape[1]) * X / Long(kernels.width)
+    K = np.exp(-(_differences(rows) ** 2).sum(axis=2) / 2)
+    return _with_size(K, (rows**2).sum(axis=1))
+
+
+def _matern(kernels: Any, X: LongArray) -> tuple[LongArray, LongArray]:
+    rows = np.sqrt(24 * Long(kernels.nu) / X.shape[1]) * X / Long(kernels.width)
+    r = np.sqrt((_differences(rows) ** 2).sum(axis=2))
     polynomial = 1 + r if kernels.nu == 1.5 else 1 + r + r**2 / 3
-    return polynomial * np.exp(-r)
+    return _with_size(polynomial * np.exp(-r), (rows**2).sum(axis=1))
 
 
-def _laplace(kernels: Any, X: LongArray) -> LongArray:
-    distance = np.sqrt(Long(12)) * np.abs(_differences(X)).sum(axis=2) / X.shape[1]
-    return np.exp(-distance / Long(kernels.width))
+def _laplace(kernels: Any, X: LongArray) -> tuple[LongArray, LongArray]:
+    rows = np.sqrt(Long(12)) * X / X.shape[1] / Long(kernels.width)
+    K = np.exp(-np.abs(_differences(rows)).sum(axis=2))
+    return _with_size(K, np.abs(rows).sum(axis=1))
 
 
-_SINGLE: dict[str, Callable[[Any, LongArray], LongArray]] = {
+_SINGLE: dict[str, Callable[[Any, LongArray], tuple[LongArray, LongArray]]] = {
     "GaussianKernels": _gaussian,
     "MaternKernels": _matern,
     "LaplaceKernels": _laplace,
 }
 
 
-def _dictionary_matrices(dictionary: Any, X: LongArray) -> list[LongArray]:
-    """Return the normalised matrix of each kernel of a fitted dictionary."""
+def _dictionary_kernels(dictionary: Any, X: LongArray) -> list[tuple[LongArray, LongArray]]:
+    """Return the normalised matrix of each kernel of a fitted dictionary, and its size."""
     mean, scale = (np.asarray(own, dtype=Long) for own in (dictionary.mean, dictionary.scale))
     rows = (X - mean) / scale
-    matrices = []
+    found = []
     for kernel, factor in zip(dictionary.kernels, dictionary.factors, strict=True):
         own = rows if kernel.features is None else rows[:, list(kernel.features)]
-        K = _dictionary_kernel(kernel, own)
+        K, size = _dictionary_kernel(kernel, own)
+        divisor: LongArray = Long(1)
         if dictionary.cosine:
             root = np.sqrt(np.diagonal(K))
             root = np.where(root > 0, root, 1)
-            K = K / np.outer(root, root)
-        matrices.append(Long(factor) * K)
-    return matrices
+            divisor = np.outer(root, root)
+        found.append((Long(factor) * K / divisor, Long(factor) * size / divisor))
+    return found
 
 
-def _dictionary_kernel(kernel: Any, X: LongArray) -> LongArray:
+def _dictionary_kernel(kernel: Any, X: LongArray) -> tuple[LongArray, LongArray]:
     kind = type(kernel).__name__
     if kind == "Gaussian":
-        squares = (_differences(X) ** 2).sum(axis=2)
-        return np.exp(-squares / (2 * Long(kernel.bandwidth) ** 2))
+        rows = X / Long(kernel.bandwidth)
+        K = np.exp(-(_differences(rows) ** 2).sum(axis=2) / 2)
+        return _with_size(K, (rows**2).sum(axis=1))
     if kind == "Polynomial":
-        return (X @ X.T + Long(kernel.offset)) ** int(kernel.degree)
+        degree, offset = int(kernel.degree), Long(kernel.offset)
+        size = degree * (np.abs(X) @ np.abs(X).T + np.abs(offset)) ** degree
+        return (X @ X.T + offset) ** degree, size
     rows = X.astype(np.float64)
-    return np.asarray(kernel.function(rows, rows), dtype=Long)
+    K = np.asarray(kernel.function(rows, rows), dtype=Long)
+    return K, np.abs(K)

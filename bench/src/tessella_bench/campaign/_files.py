@@ -1,9 +1,10 @@
 """Changed model files and checkpoints: a file is read as it was written, or refused.
 
-Half of the cases change bytes, as a disk or a transfer does. The checksums have to notice, or the
-change must not matter. The other half change a value and write the checksums that belong to it,
-as a program could. Such a file may be read if its values are those of some model, but a model that
-is read has to predict numbers, and its certificate has to follow from its bounds.
+Some of the cases change bytes, as a disk or a transfer does. The checksums have to notice, or the
+change must not matter. More than half change a value and write the checksums that belong to it, as
+a program could, so that the checks of values have to notice. Such a file may be read if its values
+are those of some model, but a model that is read has to predict numbers, its certificate has to
+follow from its bounds, and it has to be the same model after it is saved and read again.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _THREE = np.digitize(_X[:, 0], [0.3, 0.7])
 _TARGET = 10.0 + np.sin(5 * _X[:, 0]) + _X[:, 1]
 _NEW = _RNG.random((9, 3))
 _FEW = (Gaussian(0.5), Polynomial(2))
-_TRIES = 3  # numbers of changes of a file
+_TRIES = 3  # largest number of changes of a file
+_RESIGNED, _OF_CHECKPOINTS = 0.6, 0.25  # shares of the cases
 
 
 def _fitted() -> list[Any]:
@@ -95,10 +97,10 @@ def _checkpoints() -> list[bytes]:
 def run(number: int, folder: Path) -> Outcome:
     """Change a file, and read it."""
     rng = np.random.default_rng([2, number])
-    signed = bool(rng.random() < 0.5)
+    signed = bool(rng.random() < _RESIGNED)
     change = _resigned if signed else _damaged
     suffix = "re-signed" if signed else "damaged"
-    if rng.random() < 0.3:
+    if rng.random() < _OF_CHECKPOINTS:
         which = int(rng.integers(len(_checkpoints())))
         return _resumed(f"checkpoint, {suffix}", which, change(rng, _checkpoints()[which]), folder)
     model, data = _models()[rng.integers(len(_models()))]
@@ -125,7 +127,7 @@ def _loaded(kind: str, path: Path, model: Any, signed: bool) -> Outcome:
         return Outcome(CHANGED, kind, "the model is another one, and the checksums agree")
     if not np.isfinite(scores).all():
         return Outcome(CHANGED, kind, "predictions are not finite")
-    return _coherent(kind, again)
+    return _coherent(kind, again, scores, path)
 
 
 def _scores(model: Any) -> Any:
@@ -145,7 +147,7 @@ def _claims(model: Any) -> list[str]:
     return [repr(getattr(model, name, None)) for name in names]
 
 
-def _coherent(kind: str, model: Any) -> Outcome:
+def _coherent(kind: str, model: Any, scores: Any, path: Path) -> Outcome:
     """Judge a re-signed file that was read as another model: its claims must not contradict."""
     gap = model.gap_
     if type(gap) not in (int, float) or not gap >= 0.0:
@@ -154,6 +156,14 @@ def _coherent(kind: str, model: Any) -> Outcome:
         expected = (model.objective_ - model.lower_bound_) / abs(model.objective_ or 1.0)
         if abs(gap - max(0.0, expected)) > 1e-6 * (1.0 + abs(expected)):
             return Outcome(FALSE, kind, f"gap_ is {gap!r}, that of the bounds is {expected!r}")
+    try:
+        tessella.save(model, path)
+        again = tessella.load(path)
+    except Exception as error:
+        detail = f"a file was read that cannot be written again: {error!r}"
+        return Outcome(CHANGED, kind, detail[:300])
+    if not _same(_scores(again), scores) or _claims(again) != _claims(model):
+        return Outcome(CHANGED, kind, "the model is another one after it was saved")
     return Outcome(FINE, kind, "a plausible other model")
 
 
@@ -202,8 +212,7 @@ def _damaged(rng: np.random.Generator, data: bytes) -> bytes:
 
 def _resigned(rng: np.random.Generator, data: bytes) -> bytes:
     """Change a value of the manifest or of an array, with checksums that agree."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
+    members = dict(_members(data))
     manifest = json.loads(members["manifest.json"])
     for _ in range(int(rng.integers(1, _TRIES + 1))):
         if rng.random() < 0.5 and manifest["arrays"]:
@@ -211,6 +220,13 @@ def _resigned(rng: np.random.Generator, data: bytes) -> bytes:
         else:
             _change_json(rng, manifest)
     return _signed(members, manifest)
+
+
+@cache
+def _members(data: bytes) -> Members:
+    """Return the members of one of the few files that all cases begin with."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def _signed(members: Members, manifest: dict[str, Any]) -> bytes:
@@ -240,6 +256,10 @@ def _change_array(rng: np.random.Generator, members: Members, manifest: dict[str
         lambda: _with_entry(rng, array, np.inf),
         lambda: _with_entry(rng, array, -1e300),
         lambda: _with_entry(rng, array, 0.0),
+        lambda: _with_factor(rng, array, -1.0),
+        lambda: _with_factor(rng, array, 1.0 + float(10.0 ** rng.uniform(-15, -1))),
+        lambda: _with_factor(rng, array, float(10.0 ** rng.uniform(-300, 300))),
+        lambda: rng.permutation(array) if array.ndim else array,
         lambda: -array if array.dtype.kind in "fi" else array[::-1],
         lambda: array * 1e6 if array.dtype.kind == "f" else array,
         lambda: array[:-1],
@@ -261,6 +281,14 @@ def _change_array(rng: np.random.Generator, members: Members, manifest: dict[str
         "shape": list(changed.shape),
         "sha256": hashlib.sha256(members[name]).hexdigest(),
     }
+
+
+def _with_factor(rng: np.random.Generator, array: Any, factor: float) -> Any:
+    if array.dtype.kind != "f" or not array.size:
+        return array
+    changed = array.copy()
+    changed.flat[int(rng.integers(array.size))] *= factor
+    return changed
 
 
 def _with_entry(rng: np.random.Generator, array: Any, value: float) -> Any:
@@ -292,6 +320,8 @@ def _change_json(rng: np.random.Generator, manifest: dict[str, Any]) -> None:
         str(value),
         [value],
         2 * value if type(value) in (int, float) else value,
+        value * (1.0 + 1e-3 * rng.standard_normal()) if type(value) is float else value,
+        value + 1 if type(value) is int else value,
     ]
     if rng.random() < 0.1 and isinstance(holder, dict):
         del holder[key]

@@ -19,6 +19,11 @@ FALSE, HANG, CRASH, CHANGED, UNCLEAR = (
 )
 DEFECTS = (FALSE, HANG, CRASH, CHANGED, UNCLEAR)
 
+# In the detail of a fit whose certificate was confirmed up to more than its tolerance only.
+LOOSE = "rounding above tol"
+# In the detail of one that missed its claims by more than its tolerance, within rounding.
+MISSED = "claims missed within rounding"
+
 _CLEAR_TYPES = (ValueError, TypeError, MemoryError, OSError, KeyboardInterrupt, TimeoutError)
 # Messages of numpy and Python about their own affairs, which do not tell a user what to change.
 _OF_THE_MACHINERY = (

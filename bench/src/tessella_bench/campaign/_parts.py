@@ -56,9 +56,9 @@ class Part:
 PARTS = {
     part.name: part
     for part in (
-        Part("fits", "_fits", 120.0, 50, 100_000),
-        Part("inputs", "_inputs", 60.0, 50, 709),
-        Part("files", "_files", 60.0, 200, 100_000),
+        Part("fits", "_fits", 120.0, 2_000, 100_000),
+        Part("inputs", "_inputs", 60.0, 250, 709),
+        Part("files", "_files", 60.0, 5_000, 100_000),
         Part("kills", "_kills", 60.0, 20, 200, needs_fork=True),
         Part("interrupts", "_interrupts", 60.0, 20, 200, needs_fork=True),
         Part("processes", "_processes", 120.0, 10, 100, needs_fork=True),

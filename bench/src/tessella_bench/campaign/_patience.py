@@ -29,7 +29,7 @@ class Patience:
 
     def __init__(self, group: int, seconds: float) -> None:
         self._group, self._seconds = group, seconds
-        self._used = used_seconds(group)
+        self._used = own_seconds(group)  # a group has no other processes before its work begins
         self._periods = 0
 
     def is_over(self) -> bool:
@@ -47,8 +47,18 @@ class Patience:
 
 def used_seconds(group: int) -> float:
     """Return the seconds of the processor that a process or the processes of a group have used."""
-    ticks = sum(int(fields[11]) + int(fields[12]) for fields in _stats(group, lambda _: [""]))
-    return ticks / os.sysconf("SC_CLK_TCK") if ticks else 0.0
+    return sum(map(_seconds, _stats(group, lambda _: [""])))
+
+
+def own_seconds(process: int) -> float:
+    """Return the seconds of one process, without a look at all others: each case begins with it."""
+    with suppress(OSError, IndexError, ValueError):  # it has ended, or there is no /proc
+        return _seconds(_fields(Path(f"/proc/{process}/stat")))
+    return 0.0
+
+
+def _seconds(fields: list[str]) -> float:
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def wants_to_run(group: int) -> bool:

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tessella_bench._machine import machine
-from tessella_bench.campaign._outcome import DEFECTS, FINE, REFUSED, UNFINISHED
+from tessella_bench.campaign._outcome import DEFECTS, FINE, LOOSE, MISSED, REFUSED, UNFINISHED
 from tessella_bench.campaign._parts import PARTS
 from tessella_bench.campaign._record import Result
 
-_COLUMNS = (FINE, REFUSED, UNFINISHED, *DEFECTS)
+_USUAL = (FINE, REFUSED, UNFINISHED)
+_COLUMNS = (*_USUAL, *DEFECTS)
 _SHOWN = 200  # defects that are listed one by one
 
 
@@ -52,6 +53,8 @@ def document(results: Sequence[Result]) -> str:
         f"{len(results):,} cases in {seconds / 3600:.1f} hours of one process, on "
         f"{machine()['processor'] or 'an unknown processor'}.",
         table(results),
+        _codes(results),
+        _loose(results),
         "## Kinds of cases",
         _kinds(results),
         "## Defects",
@@ -60,10 +63,47 @@ def document(results: Sequence[Result]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _codes(results: Iterable[Result]) -> str:
+    """Say which code the cases ran with: digests of the library and of the campaign."""
+    counts = Counter((result.code or "unknown", result.part) for result in results)
+    codes = sorted({code for code, _ in counts})
+    if len(codes) == 1:
+        return f"All cases ran with the same code, `{codes[0]}` (library, campaign)."
+    lines = ["| code (library, campaign) | part | cases |", "|---|---|---:|"]
+    lines += [f"| `{code}` | {part} | {n:,} |" for (code, part), n in sorted(counts.items())]
+    return "\n".join(lines)
+
+
+def _loose(results: Iterable[Result]) -> str:
+    fits = [result for result in results if result.part == "fits"]
+    count = sum(LOOSE in result.outcome.detail for result in fits)
+    beyond = [result for result in fits if MISSED in result.outcome.detail]
+    optimal = sum(result.outcome.verdict == FINE for result in beyond)
+    return (
+        f"In {count:,} of {len(fits):,} fits the bound of the rounding errors of double precision "
+        "was above the tolerance of the fit, so that a certificate was confirmed up to that bound "
+        f"only. {len(beyond):,} fits, {optimal:,} of them called optimal, missed their value or "
+        "their lower bound by more than the tolerance, within that bound."
+    )
+
+
 def _kinds(results: Iterable[Result]) -> str:
-    counts = Counter((result.part, result.outcome.kind) for result in results)
-    lines = ["| part | kind | cases |", "|---|---|---:|"]
-    lines += [f"| {part} | {kind} | {count:,} |" for (part, kind), count in sorted(counts.items())]
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for result in results:
+        kind = result.outcome.kind
+        if result.part == "inputs":  # the name of the estimator is behind the last comma
+            kind = kind.rpartition(", ")[0]
+        verdict = result.outcome.verdict
+        found.setdefault((result.part, kind), Counter())[
+            verdict if verdict in _USUAL else "defects"
+        ] += 1
+    lines = [
+        "| part | kind | cases | " + " | ".join((*_USUAL, "defects")) + " |",
+        "|---|---|" + "---:|" * (2 + len(_USUAL)),
+    ]
+    for (part, kind), counts in sorted(found.items()):
+        cells = [counts.total(), *(counts[verdict] for verdict in (*_USUAL, "defects"))]
+        lines.append(f"| {part} | {kind} | " + " | ".join(map(_cell, cells)) + " |")
     return "\n".join(lines)
 
 

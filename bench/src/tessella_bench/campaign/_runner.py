@@ -20,7 +20,7 @@ from tessella_bench.campaign._outcome import CRASH, HANG, Outcome
 from tessella_bench.campaign._parts import Part
 from tessella_bench.campaign._patience import Patience
 from tessella_bench.campaign._record import Result
-from tessella_bench.campaign._worker import BEGIN, END
+from tessella_bench.campaign._worker import END, READY
 
 _START_SECONDS = 120.0  # for the imports of a process
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -66,7 +66,7 @@ def run_batch(part: Part, numbers: Sequence[int]) -> Iterator[Result]:
     """Run cases in one process, and in another one after each case that has ended the process."""
     left = list(numbers)
     while left:
-        for result in _run_until_death(part, left):
+        for result in _run_until_death(part, tuple(left)):
             left.remove(result.number)
             yield result
 
@@ -97,28 +97,28 @@ def _followed(
     assert process.stdout is not None
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     threading.Thread(target=_pump, args=(process.stdout, lines), daemon=True).start()
-    current, began, limit, done = numbers[0], time.monotonic(), _START_SECONDS, 0
-    patience = Patience(process.pid, limit)
+    began, limit, done = time.monotonic(), _START_SECONDS, 0
+    patience: Patience | None = None  # from the first period without an answer on
     while done < len(numbers):
         try:
             line = lines.get(timeout=limit)
         except queue.Empty:
+            patience = Patience(process.pid, limit) if patience is None else patience
             if not patience.is_over():
                 continue
             seconds = time.monotonic() - began
             detail = f"no answer within {seconds:.0f} seconds"
-            yield Result(part.name, current, seconds, Outcome(HANG, "process", detail))
+            yield Result(part.name, numbers[done], seconds, Outcome(HANG, "process", detail))
             return
         if line is None:
             detail = f"{_way_of_death(process)}: {_tail(errors)}"
             seconds = time.monotonic() - began
-            yield Result(part.name, current, seconds, Outcome(CRASH, "process", detail))
+            yield Result(part.name, numbers[done], seconds, Outcome(CRASH, "process", detail))
             return
         word, _, rest = line.partition(" ")
-        if word == BEGIN:
-            current, began, limit = int(rest), time.monotonic(), part.seconds
-            patience = Patience(process.pid, limit)
-        elif word == END:
+        if word in (READY, END):
+            began, limit, patience = time.monotonic(), part.seconds, None
+        if word == END:
             number, seconds, outcome = json.loads(rest)
             done += 1
             yield Result(part.name, number, seconds, Outcome(**outcome))
