@@ -87,7 +87,8 @@ def test_what_is_prepared_is_neither_copied_nor_stored(every_case, preparations,
     assert pickle.dumps(model) == before
     tessella.save(model, tmp_path / "model.tsl")
     others = [pickle.loads(before), copy.deepcopy(model), tessella.load(tmp_path / "model.tsl")]
-    for count, other in enumerate(others, start=2):
+    assert len(preparations) == 2  # one of them by the check of a file, with a copy of the model
+    for count, other in enumerate(others, start=3):
         np.testing.assert_array_equal(raw_scores(other, X), expected)
         assert len(preparations) == count
 

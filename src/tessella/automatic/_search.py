@@ -44,7 +44,7 @@ _CONSTANT_C = 1e-9
 _CS = np.concatenate([[_CONSTANT_C], np.geomspace(0.1, 1e6, 15)])
 # Time of a final fit relative to an evaluation of as many rows: a Cholesky factorisation takes a
 # small part of the time of an eigendecomposition.
-_FIT_PART = 0.04
+_FIT_PART = 0.1
 # Final fits for which a search with a time limit leaves time.
 _RESERVED_FITS = 2
 # Fewer rows do not tell one scale from another.
