@@ -69,6 +69,20 @@ def test_noise_does_not_grow():
     assert np.var(model.predict(new)) < 0.05
 
 
+@pytest.mark.parametrize(
+    ("X", "y", "expected"),
+    [
+        (np.ones((1000, 2)), np.arange(1000.0), 499.5),
+        (rough_data(1000)[0], np.full(1000, 3.0), 3.0),
+    ],
+    ids=["no column varies", "constant target"],
+)
+@pytest.mark.filterwarnings("error")
+def test_nothing_to_refine(X, y, expected):
+    model = TessellaRegressor(**PARAMS).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-9)
+
+
 def test_classes_grow_too():
     X, _ = rough_data(1200, seed=5)
     labels = np.where(np.sin(60.0 * X[:, 0]) > 0, "up", "down")

@@ -169,7 +169,8 @@ class Growth:
 
 def _has_scales(entry: Entry) -> bool:
     own = entry.machines[0]
-    return isinstance(own.kernel, ScaledKernel) and own.loss.name == "squared"
+    scaled = isinstance(own.kernel, ScaledKernel) and own.loss.name == "squared"
+    return scaled and own.space.n_groups > 0  # columns that do not vary have none
 
 
 def _distinct_starts(entries: list[Entry], shares: FloatArray) -> list[Entry]:
