@@ -133,6 +133,13 @@ AUTOMATIC_FILES = "automatic/test_model_files.py"
 MUTATIONS = (
     # ---- certificates and scales
     Mutation(
+        "DualPoint.lower (rounding)",
+        "problems/_saddle_point.py",
+        " - 0.5 * self.support - self.rounding",
+        " - 0.5 * self.support",
+        ("problems/test_saddle_point.py",),
+    ),
+    Mutation(
         "relative_gap (not finite)",
         "svm/_solution.py",
         "if not (np.isfinite(upper) and np.isfinite(lower)):",

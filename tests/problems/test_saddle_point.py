@@ -159,3 +159,24 @@ def test_relative_gap():
     assert relative_gap(2.0, 1.0) == 0.5
     assert relative_gap(0.0, 0.0) == 0.0
     assert relative_gap(1.0, 1.0 + 1e-15) == 0.0
+
+
+@pytest.mark.parametrize("C", [1e3, 1e6, 1e9])
+def test_rounding_never_raises_a_lower_bound(C):
+    # Rows that nearly agree with coefficients of opposite signs: the terms of the quadratic form
+    # cancel, and what is left of them is rounding.
+    rng = np.random.default_rng(6)
+    X = 0.5 + 1e-4 * rng.random((30, 2))
+    kernels = TessellatedKernels(1, 0.3).bind(X)
+    dual = DualProblem.regression(rng.standard_normal(30), C, 0.05)
+    P = kernels.cone.centre
+    problem = SaddlePoint(kernels, dual, fixed=P)
+    K = kernels.gram(P).astype(np.longdouble)
+    for _ in range(40):
+        w = dual.feasible(C * rng.uniform(-1.0, 1.0, 30))
+        long = w.astype(np.longdouble)
+        size = np.abs(long)
+        exact = long @ dual.linear - dual.epsilon @ size - long @ K @ long / 2
+        lower = problem.at(w).lower
+        assert lower <= exact
+        assert exact - lower <= 1e-12 * float(size @ np.abs(K) @ size)

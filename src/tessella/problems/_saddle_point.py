@@ -28,6 +28,9 @@ from tessella.svm import DualProblem, best_intercepts, relative_gap
 FloatArray = NDArray[np.float64]
 
 # Negative value of a quadratic form, relative to the sizes of its terms, that rounding explains.
+# Rounding errors of one term on its way into a sum, such as those of a kernel value.
+_OPERATIONS = 4.0
+_UNIT = float(np.finfo(np.float64).eps)
 _ROUNDING = 1e-8
 
 
@@ -156,10 +159,26 @@ class DualPoint:
         """Return the derivatives of the scores of `rows` with respect to a parameter of a face."""
         return self._moments.sensitivities(face, rows)
 
-    @property
+    @cached_property
     def lower(self) -> float:
-        """Lower bound of the optimum, ``κ(w) - ½ support(D(w))``."""
-        return self._problem.dual.kappa(self.w) - 0.5 * self.support
+        """Lower bound of the optimum, ``κ(w) - ½ support(D(w))`` less its rounding."""
+        return self._problem.dual.kappa(self.w) - 0.5 * self.support - self.rounding
+
+    @cached_property
+    def rounding(self) -> float:
+        """Estimate of the rounding errors of the two terms of the lower bound.
+
+        Both are sums. An error is some units of the last place of the sum of the sizes of all
+        terms, and in a sum of many terms the errors add like random numbers. A quadratic form of a
+        positive semidefinite matrix has no larger sum of sizes than the squares of
+        ``Σ |w_i| sqrt(K_ii)`` of its machines.
+        """
+        problem = self._problem
+        P = self.best_response if problem.fixed is None else problem.fixed
+        reach = np.abs(self.w) * np.sqrt(np.maximum(problem.kernels.diag(P), 0.0))
+        forms = np.add.reduceat(reach, problem.dual.starts) ** 2
+        size = float(np.abs(self.w) @ np.abs(problem.dual.linear)) + 0.5 * float(forms.sum())
+        return float(_UNIT * (_OPERATIONS + len(self.w) ** 0.5) * size)
 
     def dual_value(self, P: Point) -> float:
         """Return ``κ(w) - ½ wᵀK(P)w``, the dual value of the machines with kernel K(P)."""
