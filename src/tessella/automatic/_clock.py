@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
+
 
 class OutOfTimeError(Exception):
     """Raised when a search has to end."""
@@ -22,6 +24,7 @@ class Clock:
         self._start = time.monotonic()
         self._seconds = float("inf") if seconds is None else float(seconds)
         self._reserved = 0.0
+        self._rest = 0.0  # seconds after this clock that are left of another limit
 
     @property
     def elapsed(self) -> float:
@@ -34,14 +37,18 @@ class Clock:
         return self._seconds - self.elapsed
 
     def part(self, fraction: float) -> Clock:
-        """Return a clock with the same start and a fraction of the limit."""
+        """Return a clock with the same start and a fraction of the limit.
+
+        The rest of the limit is the first that it reserves for the fits that follow.
+        """
         part = Clock(fraction * self._seconds)
         part._start = self._start
+        part._rest = self._seconds - part._seconds if np.isfinite(self._seconds) else 0.0
         return part
 
     def reserve(self, seconds: float) -> None:
         """Keep some seconds for the fits that follow the search."""
-        self._reserved = seconds
+        self._reserved = max(0.0, seconds - self._rest)
 
     @property
     def over(self) -> bool:
