@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import time
-
-import numpy as np
 
 
 class OutOfTimeError(Exception):
@@ -43,7 +42,7 @@ class Clock:
         """
         part = Clock(fraction * self._seconds)
         part._start = self._start
-        part._rest = self._seconds - part._seconds if np.isfinite(self._seconds) else 0.0
+        part._rest = self._seconds - part._seconds if math.isfinite(self._seconds) else 0.0
         return part
 
     def reserve(self, seconds: float) -> None:

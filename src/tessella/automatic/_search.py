@@ -243,10 +243,10 @@ class Search:
 
         None if that is the start, or if the time was over before all folds had one.
         """
+        if not all(descents):
+            return None
         best, errors = None, np.inf
         for step in range(max(map(len, descents))):
-            if not all(descents):
-                return None
             now = [path[min(step, len(path) - 1)] for path in descents]
             machines = [machine for machine, _ in now]
             scores = np.empty((len(fold), self.Y.shape[1]))

@@ -130,15 +130,20 @@ def leave_one_out_gradient(
     return LeaveOneOutGradient(error, residuals, a, intercept, M, by_ridge)
 
 
-def _centred_inverse(K: FloatArray, ridge: FloatArray) -> FloatArray:
-    """Return ``G - G11ᵀG / (1ᵀG1)`` for ``G = (K + diag(ridge))⁻¹``."""
+def cholesky_factor(K: FloatArray, ridge: FloatArray) -> FloatArray:
+    """Return the lower Cholesky factor of ``K + diag(ridge)``, in column-major order."""
     regularised = K.copy()
     regularised[np.diag_indices_from(regularised)] += ridge
     # The matrix is symmetric, so its transpose is the column-major matrix that LAPACK overwrites.
     factor, failed = lapack.dpotrf(regularised.T, lower=1, overwrite_a=1)
     if failed:
         raise NotPositiveDefiniteError
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    return np.asarray(factor)
+
+
+def _centred_inverse(K: FloatArray, ridge: FloatArray) -> FloatArray:
+    """Return ``G - G11ᵀG / (1ᵀG1)`` for ``G = (K + diag(ridge))⁻¹``."""
+    inverse, _ = lapack.dpotri(cholesky_factor(K, ridge), lower=1, overwrite_c=1)
     H: FloatArray = np.tril(inverse)
     H += np.tril(inverse, -1).T
     sums = H.sum(axis=1)

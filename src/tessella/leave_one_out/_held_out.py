@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from tessella.leave_one_out._gradient import NotPositiveDefiniteError
+from tessella.leave_one_out._gradient import cholesky_factor
 
 FloatArray = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ def held_out_gradient(
     True
     """
     ridge = regularisation / weight[:n_fitted]
-    factor = _cholesky(K[:n_fitted, :n_fitted], ridge)
+    factor = cholesky_factor(K[:n_fitted, :n_fitted], ridge)
     sums = _solved(factor, np.ones((n_fitted, 1)))  # G1
     total = float(sums.sum())
     raw = _solved(factor, Y[:n_fitted])
@@ -110,16 +110,6 @@ def held_out_gradient(
     M[:, :n_fitted] = half
     M[:n_fitted] += half.T
     return HeldOutGradient(error, predictions, M, by_ridge)
-
-
-def _cholesky(K: FloatArray, ridge: FloatArray) -> FloatArray:
-    regularised = K.copy()
-    regularised[np.diag_indices_from(regularised)] += ridge
-    # The matrix is symmetric, so its transpose is the column-major matrix that LAPACK overwrites.
-    factor, failed = lapack.dpotrf(regularised.T, lower=1, overwrite_a=1)
-    if failed:
-        raise NotPositiveDefiniteError
-    return np.asarray(factor)
 
 
 def _solved(factor: FloatArray, right: FloatArray) -> FloatArray:
