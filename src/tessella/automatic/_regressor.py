@@ -27,8 +27,8 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
     Parameters
     ----------
     effort : {"low", "medium", "high"}, default="medium"
-        How much is tried. "low" takes about a fifth of the time of "medium", and "high" about four
-        times as long.
+        How much is tried. "low" takes a fifth or less of the time of "medium", and "high"
+        about four times as long.
     time_limit : float, default=None
         Seconds after which the search ends and the best machines so far are fitted. The first
         machine is always fitted. None sets no limit.
