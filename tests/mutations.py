@@ -135,9 +135,30 @@ MUTATIONS = (
     Mutation(
         "DualPoint.lower (rounding)",
         "problems/_saddle_point.py",
-        " - 0.5 * self.support - self.rounding",
-        " - 0.5 * self.support",
+        "return value - self._allowance(self._rounding_of_lower",
+        "return value - 0.1 * self._allowance(self._rounding_of_lower",
         ("problems/test_saddle_point.py",),
+    ),
+    Mutation(
+        "DualPoint.upper (rounding)",
+        "problems/_saddle_point.py",
+        "return value + self._allowance(rounding",
+        "return value + 0.1 * self._allowance(rounding",
+        ("problems/test_saddle_point.py",),
+    ),
+    Mutation(
+        "SaddlePoint.largest_feature_norms (degree)",
+        "problems/_saddle_point.py",
+        "max(1, self.cone.degree) * self.kernels.diag(self.cone.centre)",
+        "self.kernels.diag(self.cone.centre)",
+        ("problems/test_saddle_point.py",),
+    ),
+    Mutation(
+        "_Shared._distances (large norms)",
+        "kernels/_functions.py",
+        "> _LARGEST_SQUARE:",
+        "> np.inf:",
+        ("kernels/test_other_sets.py",),
     ),
     Mutation(
         "relative_gap (not finite)",

@@ -380,6 +380,14 @@ def test_diag_is_the_diagonal(kernels, X):
     np.testing.assert_allclose(kernels.diag(X, P), np.diag(K), atol=1e-12 * np.abs(K).max())
 
 
+def test_the_diagonal_is_at_most_that_of_the_centre_times_the_degree(kernels, X):
+    bound, rng = kernels.bind(X), np.random.default_rng(18)
+    largest = max(1, bound.cone.degree) * bound.diag(bound.cone.centre)
+    for rank in (1, None):
+        P = bound.cone.normalised(random_positive(bound.cone, rng, rank))
+        assert (bound.diag(P) <= largest * (1 + 1e-12)).all()
+
+
 def test_gram_is_linear_in_p(kernels, X):
     rng = np.random.default_rng(9)
     bound = kernels.bind(X)

@@ -3,7 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessella.kernels import IntegralKernels, PolynomialKernels, TessellatedKernels, UnitBox
+from tessella.kernels import (
+    Gaussian,
+    IntegralKernels,
+    KernelDictionary,
+    PolynomialKernels,
+    TessellatedKernels,
+    UnitBox,
+)
 
 
 def steps(z, X):
@@ -101,6 +108,15 @@ def test_tiles_of_scores_do_not_show():
     assert 8 * 2 * 4000 * max(made) <= 64 * 2**20
     pick = np.array([0, 1, 1047, 1048, 1049, 2096, 4999])
     np.testing.assert_allclose(scores[pick], kernels.cross(X[pick], Y, P) @ w, rtol=1e-11)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e8, 1e13])
+def test_gaussians_keep_their_digits_far_from_the_origin(far):
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 8, (20, 3)) / 8  # sums with `far` are exact
+    dictionary = KernelDictionary([Gaussian(0.5)], standardise=False)
+    near, moved = (dictionary.bind(rows).gram(np.ones(1)) for rows in (X, X + far))
+    np.testing.assert_allclose(moved, near, rtol=1e-11)
 
 
 def test_unit_box_drops_constant_columns():

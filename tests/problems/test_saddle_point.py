@@ -8,7 +8,7 @@ from reference.svm import primal_value
 
 from tessella.kernels import TessellatedKernels
 from tessella.problems import SaddlePoint
-from tessella.svm import DualProblem, best_intercept, relative_gap, solve_dual
+from tessella.svm import DualProblem, SquaredLoss, best_intercept, relative_gap, solve_dual
 
 
 def make(task, m=40, n=2, C=5.0, seed=0, degree=1):
@@ -180,3 +180,54 @@ def test_rounding_never_raises_a_lower_bound(C):
         lower = problem.at(w).lower
         assert lower <= exact
         assert exact - lower <= 1e-12 * float(size @ np.abs(K) @ size)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "squared"])
+@pytest.mark.parametrize("C", [1e3, 1e6, 1e9])
+def test_rounding_never_lowers_an_upper_bound(task, C):
+    # The same with the scores: they are rounding, of which a steep loss makes much.
+    rng = np.random.default_rng(7)
+    X = 0.5 + 1e-4 * rng.random((30, 2))
+    kernels = TessellatedKernels(1, 0.3).bind(X)
+    target = rng.standard_normal(30)
+    dual = {
+        "classification": lambda: DualProblem.classification(np.where(target > 0, 1.0, -1.0), C),
+        "regression": lambda: DualProblem.regression(target, C, 0.05),
+        "squared": lambda: DualProblem(SquaredLoss(target, C)),
+    }[task]()
+    P = kernels.cone.centre
+    K = kernels.gram(P).astype(np.longdouble)
+    for _ in range(40):
+        w = dual.feasible(C * rng.uniform(-1.0, 1.0, 30))
+        upper, intercept = SaddlePoint(kernels, dual).at(w).upper(P)
+        long = w.astype(np.longdouble)
+        scores = K @ long
+        residual = dual.linear - scores - intercept[0]
+        error = 1e-13 * np.abs(K) @ np.abs(long)
+        exact, most = (
+            loss_in_long_double(dual, residual, error=part) + long @ scores / 2
+            for part in (0.0, error)
+        )
+        assert exact <= upper
+        assert upper <= most + 1e-12 * float(np.abs(long) @ np.abs(K) @ np.abs(long))
+
+
+def loss_in_long_double(dual, residual, error):
+    size = np.abs(residual)
+    if dual.is_smooth:
+        return ((size + error) ** 2 / dual.curvature).sum() / 2
+    slope = np.where(residual > 0, dual.upper, -dual.lower)
+    if (dual.epsilon == 0.0).all():  # the hinge, whose other side may be within the error
+        slope = np.where(size <= error, np.maximum(dual.upper, -dual.lower), slope)
+    return (slope * np.maximum(size - dual.epsilon + error, 0)).sum()
+
+
+def test_feature_norms_are_at_most_the_largest_ones():
+    problem = make("regression")
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        P, _ = random_feasible(problem, rng)
+        assert (problem.feature_norms(P) <= problem.largest_feature_norms).all()
+    assert SaddlePoint(problem.kernels, problem.dual, fixed=P).largest_feature_norms == (
+        pytest.approx(problem.feature_norms(P))
+    )

@@ -38,8 +38,8 @@ class OwnSquaredLoss:
     upper = property(lambda self: np.full(len(self.target), np.inf))
     curvature = property(lambda self: 1.0 / self.weight)
 
-    def value(self, residual):
-        return 0.5 * float(self.weight @ residual**2)
+    def values(self, residual):
+        return 0.5 * self.weight * residual**2
 
     def conjugate(self, w):
         return 0.5 * float(self.curvature @ w**2)
@@ -86,7 +86,7 @@ def samples(loss):
 
 def values(loss, residuals):
     """The loss of one sample at many residuals."""
-    return np.array([loss.value(np.array([r])) for r in residuals])
+    return np.array([loss.values(np.array([r])).sum() for r in residuals])
 
 
 # ---- each loss by its definition
@@ -95,13 +95,13 @@ def values(loss, residuals):
 def test_hinge_loss_by_its_definition(rng):
     loss, scores = LOSSES["hinge"], 3 * rng.standard_normal(12)
     expected = WEIGHT @ np.maximum(0.0, 1.0 - SIGNS * scores)
-    assert loss.value(loss.target - scores) == pytest.approx(expected, rel=1e-14)
+    assert loss.values(loss.target - scores).sum() == pytest.approx(expected, rel=1e-14)
 
 
 def test_tube_loss_by_its_definition(rng):
     loss, scores = LOSSES["tube"], 3 * rng.standard_normal(12)
     expected = WEIGHT @ np.maximum(0.0, np.abs(loss.target - scores) - 0.3)
-    assert loss.value(loss.target - scores) == pytest.approx(expected, rel=1e-14)
+    assert loss.values(loss.target - scores).sum() == pytest.approx(expected, rel=1e-14)
 
 
 def test_conjugate_is_the_largest_value_over_residuals(loss):
@@ -141,10 +141,10 @@ def test_fenchel_young(name, r, share):
         residual, step = np.array([r]), 1e-6
         low, high = np.maximum(one.lower, -9.0), np.minimum(one.upper, 9.0)
         w = (1.0 - share) * low + share * high
-        assert one.value(residual) + one.conjugate(w) >= float(w @ residual) - 1e-12
+        assert one.values(residual).sum() + one.conjugate(w) >= float(w @ residual) - 1e-12
         before, after = values(one, [r - step, r + step])
         slope = np.clip((after - before) / (2 * step), one.lower, one.upper)
-        total = one.value(residual) + one.conjugate(slope)
+        total = one.values(residual).sum() + one.conjugate(slope)
         # At a kink the central difference lies between the slopes, and so it is one of them.
         assert total == pytest.approx(float(slope @ residual), abs=1e-4)
 
@@ -153,9 +153,12 @@ def test_best_intercept_against_a_grid_and_a_generic_minimiser(loss, rng):
     for _ in range(10):
         residual = 2.0 * rng.standard_normal(12)
         found = loss.best_intercept(residual)
-        smallest = loss.value(residual - found)
-        assert smallest <= min(loss.value(residual - b) for b in np.linspace(-6, 6, 4001)) + 1e-12
-        generic = minimize_scalar(lambda b: loss.value(residual - b), bounds=(-9, 9))  # noqa: B023
+        smallest = loss.values(residual - found).sum()
+        assert (
+            smallest
+            <= min(loss.values(residual - b).sum() for b in np.linspace(-6, 6, 4001)) + 1e-12
+        )
+        generic = minimize_scalar(lambda b: loss.values(residual - b).sum(), bounds=(-9, 9))  # noqa: B023
         assert smallest == pytest.approx(generic.fun, abs=1e-4)
         assert smallest <= generic.fun + 1e-12
 
@@ -164,17 +167,17 @@ def test_restriction_is_the_weighted_loss_of_some_samples(loss, rng):
     rows, factor = np.array([7, 2, 2, 11]), np.array([0.5, 1.0, 3.0, 2.0])
     part, residual = loss.restrict(rows, factor), rng.standard_normal(4)
     expected = sum(
-        f * samples(loss)[k].value(np.array([r]))
+        f * samples(loss)[k].values(np.array([r])).sum()
         for f, k, r in zip(factor, rows, residual, strict=True)
     )
-    assert part.value(residual) == pytest.approx(expected, rel=1e-13)
+    assert part.values(residual).sum() == pytest.approx(expected, rel=1e-13)
     assert (part.target == loss.target[rows]).all()
 
 
 def test_other_targets_leave_the_loss_of_residuals_alone(loss, rng):
     other, residual = loss.with_target(np.arange(12.0)), rng.standard_normal(12)
     assert (other.target == np.arange(12.0)).all()
-    assert other.value(residual) == loss.value(residual)
+    assert other.values(residual).sum() == loss.values(residual).sum()
 
 
 # ---- the dual problem delegates to its losses
@@ -186,7 +189,7 @@ def test_dual_problem_of_any_loss(loss, rng):
     assert dual.kappa(w) == pytest.approx(loss.target @ w - loss.conjugate(w), rel=1e-13)
     (intercept,), value = dual.primal_loss(scores)
     assert intercept == loss.best_intercept(loss.target - scores)
-    assert value == loss.value(loss.target - scores - intercept)
+    assert value == loss.values(loss.target - scores - intercept).sum()
     for name in ("epsilon", "lower", "upper", "curvature"):
         assert (getattr(dual, name) == getattr(loss, name)).all()
     assert (dual.linear == loss.target).all()

@@ -42,7 +42,7 @@ def with_attained_value(
     scores = model._machine_scores(rows.X, estimator.n_jobs)[:, 0]
     residual = (rows.y - (scores + state.intercept_[0])) / problem.target_scale
     energy = 0.5 * max(0.0, float(result.w @ (scores / problem.target_scale)))
-    attained = energy + problem.machines.dual.losses[0].value(residual)
+    attained = energy + float(problem.machines.dual.sample_losses(residual).sum())
     if attained <= state.objective_:
         return state
     gap = relative_gap(attained, state.lower_bound_)

@@ -9,10 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 FloatArray = NDArray[np.float64]
 
 _LARGEST = 1e100  # number by which kernels multiply or divide
+# Largest |a|² for which the digits that cancel in |a|² + |b|² - 2 a·b are not missed, even if a
+# bandwidth is much smaller than one.
+_LARGEST_SQUARE = 1e4
 
 
 @dataclass(frozen=True)
@@ -220,6 +224,8 @@ class _Shared:
             squares: FloatArray = np.square(self._left - self._right.T)
             return squares
         norms = [np.einsum("ij,ij->i", side, side) for side in (self._left, self._right)]
+        if max(side.max(initial=0.0) for side in norms) > _LARGEST_SQUARE:
+            return np.asarray(cdist(self._left, self._right, "sqeuclidean"))
         # The norms are added first, so that the result is as symmetric as the products.
         squares = np.add.outer(*norms)
         squares -= 2.0 * self.products

@@ -10,11 +10,13 @@ the conjugate of the loss. For every feasible P and every feasible w, however in
 because the left side minimises over P for a fixed w and the right side is a primal value of the
 machine with kernel K(P). The support function is n_P λ_max(D(w)) for one positive matrix of side
 n_P, the largest wᵀK_i w for the weights of a dictionary, and the largest over the parts for a sum
-of kernel sets. Both bounds are computed here, in float64, from P and w alone.
+of kernel sets. Both bounds are computed here, in float64, from P and w alone, and both allow for
+the rounding of their sums: terms that cancel prove nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,10 +30,14 @@ from tessella.svm import DualProblem, best_intercepts, relative_gap
 FloatArray = NDArray[np.float64]
 
 # Negative value of a quadratic form, relative to the sizes of its terms, that rounding explains.
+_ROUNDING = 1e-8
 # Rounding errors of one term on its way into a sum, such as those of a kernel value.
 _OPERATIONS = 4.0
+# Partial sums of a sum of many terms, and deviations of a sum of random errors that are allowed.
+_LANES, _DEVIATIONS = 16, 4.0
 _UNIT = float(np.finfo(np.float64).eps)
-_ROUNDING = 1e-8
+# Part of a bound that an allowance for rounding may take before it is worth computing closely.
+_NEGLIGIBLE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,20 @@ class SaddlePoint:
         self.cone = kernels.cone
         self.fixed = None if fixed is None else self.cone.checked(fixed)
 
+    def feature_norms(self, P: Point) -> FloatArray:
+        """Return ``sqrt(K_ii(P))`` of all rows, the norms of the rows in the space of features."""
+        return _roots(self.kernels.diag(P))
+
+    @cached_property
+    def largest_feature_norms(self) -> FloatArray:
+        """Upper bounds of the feature norms of all feasible parameters, or those of the fixed one.
+
+        A feasible point is at most `degree` times the centre, in the order of the cone.
+        """
+        if self.fixed is not None:
+            return self.feature_norms(self.fixed)
+        return _roots(max(1, self.cone.degree) * self.kernels.diag(self.cone.centre))
+
     def at(self, w: ArrayLike) -> DualPoint:
         """Return a dual vector, made feasible, with its gradient, bound and best response."""
         return DualPoint(self, self.dual.feasible(w))
@@ -146,7 +166,7 @@ class DualPoint:
         if not value < 0.0:
             return value
         # If K(P) is positive semidefinite, no sum of this product is larger than this.
-        reach = float(np.abs(self.w) @ np.sqrt(np.maximum(self._problem.kernels.diag(P), 0.0))) ** 2
+        reach = float(np.abs(self.w) @ self._problem.feature_norms(P)) ** 2
         if value < -_ROUNDING * reach:
             raise ValueError(
                 "The kernel matrix is not positive semidefinite on the training rows: it has a "
@@ -162,23 +182,65 @@ class DualPoint:
     @cached_property
     def lower(self) -> float:
         """Lower bound of the optimum, ``κ(w) - ½ support(D(w))`` less its rounding."""
-        return self._problem.dual.kappa(self.w) - 0.5 * self.support - self.rounding
+        value = self._problem.dual.kappa(self.w) - 0.5 * self.support
+        return value - self._allowance(self._rounding_of_lower, value, lambda: self.best_response)
 
-    @cached_property
-    def rounding(self) -> float:
-        """Estimate of the rounding errors of the two terms of the lower bound.
+    def _allowance(
+        self, rounding: Callable[[FloatArray], float], value: float, parameter: Callable[[], Point]
+    ) -> float:
+        """Return the rounding of a bound, closely where an overestimate of it would matter.
+
+        Parameters
+        ----------
+        rounding : callable
+            Rounding of the bound by the feature norms of the rows.
+        value : float
+            The bound.
+        parameter : callable
+            Returns the parameter whose kernel is part of the bound.
+        """
+        allowance = rounding(self._problem.largest_feature_norms)
+        if allowance <= _NEGLIGIBLE * abs(value) or self._problem.fixed is not None:
+            return allowance
+        return rounding(self._problem.feature_norms(parameter()))
+
+    def _rounding_of_lower(self, norms: FloatArray) -> float:
+        """Return an estimate of the rounding errors of the two terms of the lower bound.
 
         Both are sums. An error is some units of the last place of the sum of the sizes of all
         terms, and in a sum of many terms the errors add like random numbers. A quadratic form of a
         positive semidefinite matrix has no larger sum of sizes than the squares of
         ``Σ |w_i| sqrt(K_ii)`` of its machines.
         """
-        problem = self._problem
-        P = self.best_response if problem.fixed is None else problem.fixed
-        reach = np.abs(self.w) * np.sqrt(np.maximum(problem.kernels.diag(P), 0.0))
-        forms = np.add.reduceat(reach, problem.dual.starts) ** 2
-        size = float(np.abs(self.w) @ np.abs(problem.dual.linear)) + 0.5 * float(forms.sum())
-        return float(_UNIT * (_OPERATIONS + len(self.w) ** 0.5) * size)
+        linear = float(np.abs(self.w) @ np.abs(self._problem.dual.linear))
+        return self._unit * (linear + 0.5 * float((self._reach(norms) ** 2).sum()))
+
+    def _rounding_of_upper(
+        self, norms: FloatArray, scores: FloatArray, intercept: FloatArray
+    ) -> float:
+        """Return an estimate of the rounding errors of a primal value.
+
+        The error of a score is some units of the last place of ``sqrt(K_ii) Σ |w_j| sqrt(K_jj)``.
+        It changes the loss of the row, which is convex, by no more than at one of its ends, and the
+        changes of many rows add like random numbers.
+        """
+        dual, reach = self._problem.dual, self._reach(norms)
+        residuals = dual.residuals(scores, intercept)
+        errors = self._unit * (np.abs(dual.linear) + norms * reach[dual.machine_of])
+        ends = (dual.sample_losses(residuals + side) for side in (errors, -errors))
+        changes = np.maximum(*ends) - dual.sample_losses(residuals)
+        random = _DEVIATIONS * float(np.linalg.norm(changes))
+        return min(random, float(changes.sum())) + 0.5 * self._unit * float((reach**2).sum())
+
+    def _reach(self, norms: FloatArray) -> FloatArray:
+        """Return ``Σ |w_i| sqrt(K_ii)`` of each machine."""
+        reach: FloatArray = np.add.reduceat(np.abs(self.w) * norms, self._problem.dual.starts)
+        return reach
+
+    @property
+    def _unit(self) -> float:
+        """Rounding error of a sum over the rows, relative to the sum of the sizes of its terms."""
+        return float(_UNIT * (_OPERATIONS + (len(self.w) / _LANES) ** 0.5))
 
     def dual_value(self, P: Point) -> float:
         """Return ``κ(w) - ½ wᵀK(P)w``, the dual value of the machines with kernel K(P)."""
@@ -194,13 +256,26 @@ class DualPoint:
         return self._problem.cone.vertex(self.spectrum)
 
     def upper(self, P: Point) -> tuple[float, FloatArray]:
-        """Return the primal value of a feasible P with this w, and the offsets that attain it."""
-        dual = self._problem.dual
+        """Return the primal value of a feasible P with this w, and the offsets that attain it.
+
+        The value includes an allowance for its rounding.
+        """
         scores = self._moments.scores(P)
-        intercept, loss = best_intercepts(dual, scores)
-        return 0.5 * self._form(P, scores) + loss, intercept
+        intercept, loss = best_intercepts(self._problem.dual, scores)
+        value = 0.5 * self._form(P, scores) + loss
+
+        def rounding(norms: FloatArray) -> float:
+            return self._rounding_of_upper(norms, scores, intercept)
+
+        return value + self._allowance(rounding, value, lambda: P), intercept
 
     def certificate(self, P: Point) -> Certificate:
         """Return the bounds that this w and a feasible P prove."""
         upper, intercept = self.upper(P)
         return Certificate(upper=upper, lower=self.lower, intercept=intercept)
+
+
+def _roots(squares: FloatArray) -> FloatArray:
+    """Return the roots of squares, of which rounding may have made some negative."""
+    roots: FloatArray = np.sqrt(np.maximum(squares, 0.0))
+    return roots

@@ -68,8 +68,8 @@ class Loss(Protocol):
     @property
     def curvature(self) -> FloatArray: ...
 
-    def value(self, residual: FloatArray) -> float:
-        """Return the sum of the losses of the residuals, an array of shape (m,)."""
+    def values(self, residual: FloatArray) -> FloatArray:
+        """Return the loss of each sample at the residuals, an array of shape (m,)."""
         ...
 
     def conjugate(self, w: FloatArray) -> float:
@@ -77,7 +77,7 @@ class Loss(Protocol):
         ...
 
     def best_intercept(self, residual: FloatArray) -> float:
-        """Return the number b that minimises ``value(residual - b)``."""
+        """Return the number b that minimises the sum of ``values(residual - b)``."""
         ...
 
     def restrict(self, rows: NDArray[np.intp], factor: FloatArray) -> Loss:
@@ -127,18 +127,19 @@ class PiecewiseLinearLoss:
         """Zero for every sample: the loss is piecewise linear."""
         return np.zeros(len(self.target))
 
-    def value(self, residual: FloatArray) -> float:
-        """Return the sum of the losses of the residuals."""
-        above = self.upper @ np.maximum(residual - self.epsilon, 0.0)
-        below = self.lower @ np.maximum(-residual - self.epsilon, 0.0)
-        return float(above - below)
+    def values(self, residual: FloatArray) -> FloatArray:
+        """Return the loss of each sample."""
+        above = self.upper * np.maximum(residual - self.epsilon, 0.0)
+        below = self.lower * np.maximum(-residual - self.epsilon, 0.0)
+        losses: FloatArray = above - below
+        return losses
 
     def conjugate(self, w: FloatArray) -> float:
         """Return ``epsilon @ abs(w)``, the conjugate of the loss between its bounds."""
         return float(self.epsilon @ np.abs(w))
 
     def best_intercept(self, residual: FloatArray) -> float:
-        """Return the number b that minimises ``value(residual - b)``.
+        """Return the number b that minimises the sum of ``values(residual - b)``.
 
         The loss is convex and piecewise linear in b, so its breakpoints are sorted and the one
         where the slope changes sign is returned. When the loss is smallest on a whole interval,
@@ -238,8 +239,8 @@ class SquaredLoss:
     >>> loss = SquaredLoss([0.0, 1.0, 5.0], C=[1.0, 1.0, 2.0])
     >>> loss.best_intercept(loss.target)
     2.75
-    >>> loss.value(np.array([1.0, 0.0, -1.0]))
-    1.5
+    >>> loss.values(np.array([1.0, 0.0, -1.0])).tolist()
+    [0.5, 0.0, 1.0]
     """
 
     target: FloatArray
@@ -276,16 +277,17 @@ class SquaredLoss:
         """The numbers ``1 / C``, which the dual problem adds to the diagonal of K."""
         return 1.0 / self.C
 
-    def value(self, residual: FloatArray) -> float:
-        """Return the sum of the losses of the residuals."""
-        return 0.5 * float(self.C @ residual**2)
+    def values(self, residual: FloatArray) -> FloatArray:
+        """Return the loss of each sample."""
+        losses: FloatArray = 0.5 * self.C * residual**2
+        return losses
 
     def conjugate(self, w: FloatArray) -> float:
         """Return the sum of ``w**2 / (2 C)``."""
         return 0.5 * float(w @ (w / self.C))
 
     def best_intercept(self, residual: FloatArray) -> float:
-        """Return the weighted mean of the residuals, which minimises ``value(residual - b)``."""
+        """Return the weighted mean of the residuals, which has the smallest squared loss."""
         return float(self.C @ residual) / float(self.C.sum())
 
     def restrict(self, rows: NDArray[np.intp], factor: FloatArray) -> SquaredLoss:

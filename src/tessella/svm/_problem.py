@@ -237,12 +237,22 @@ class DualProblem:
         loss : float
             The smallest loss, summed over all machines.
         """
-        intercepts, total = np.zeros(len(self.losses)), 0.0
-        for k, (loss, rows) in enumerate(zip(self.losses, self.machines, strict=True)):
-            residual = loss.target - scores[rows]
-            intercepts[k] = loss.best_intercept(residual)
-            total += loss.value(residual - intercepts[k])
-        return intercepts, total
+        parts = zip(self.losses, self.machines, strict=True)
+        best = [loss.best_intercept(loss.target - scores[rows]) for loss, rows in parts]
+        intercepts = np.array(best, dtype=np.float64)
+        return intercepts, float(self.sample_losses(self.residuals(scores, intercepts)).sum())
+
+    def residuals(self, scores: FloatArray, intercepts: FloatArray) -> FloatArray:
+        """Return the targets less the predictions, scores and the intercepts of their machines."""
+        residuals: FloatArray = self.linear - scores - intercepts[self.machine_of]
+        return residuals
+
+    def sample_losses(self, residuals: FloatArray) -> FloatArray:
+        """Return the loss of each sample at its residual."""
+        if len(self.losses) == 1:
+            return self.losses[0].values(residuals)
+        parts = zip(self.losses, self.machines, strict=True)
+        return np.concatenate([loss.values(residuals[rows]) for loss, rows in parts])
 
     def kappa_rises(self) -> bool:
         """Return whether a feasible direction from w = 0 raises the dual objective.
