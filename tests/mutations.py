@@ -136,14 +136,14 @@ MUTATIONS = (
         "DualPoint.lower (rounding)",
         "problems/_saddle_point.py",
         "return value - self._allowance(self._rounding_of_lower",
-        "return value - 0.1 * self._allowance(self._rounding_of_lower",
+        "return value - 0.0 * self._allowance(self._rounding_of_lower",
         ("problems/test_saddle_point.py",),
     ),
     Mutation(
         "DualPoint.upper (rounding)",
         "problems/_saddle_point.py",
         "return value + self._allowance(rounding",
-        "return value + 0.1 * self._allowance(rounding",
+        "return value + 0.0 * self._allowance(rounding",
         ("problems/test_saddle_point.py",),
     ),
     Mutation(
@@ -1068,8 +1068,8 @@ MUTATIONS = (
     Mutation(
         "DualPoint.lower (half)",
         "problems/_saddle_point.py",
-        "return self._problem.dual.kappa(self.w) - 0.5 * self.support",
-        "return self._problem.dual.kappa(self.w) - self.support",
+        "value = self._problem.dual.kappa(self.w) - 0.5 * self.support",
+        "value = self._problem.dual.kappa(self.w) - self.support",
         (SADDLE_POINT,),
     ),
     Mutation(
@@ -1082,7 +1082,7 @@ MUTATIONS = (
     Mutation(
         "DualPoint.upper (norm)",
         "problems/_saddle_point.py",
-        "return 0.5 * self._form(P, scores) + loss, intercept",
+        "value = 0.5 * self._form(P, scores) + loss",
         "return loss, intercept",
         (SADDLE_POINT,),
     ),

@@ -161,6 +161,7 @@ def test_a_nan_does_not_become_part_of_a_bound():
     kernels, dual = bound_with_nan()
     point = SaddlePoint(kernels, dual, kernels.cone.centre).at(dual.linear)
     assert not np.isfinite(point.upper(kernels.cone.centre)[0])
+    assert not np.isfinite(point.support)
     assert not np.isfinite(point.lower)
     assert point.certificate(kernels.cone.centre).gap == np.inf
 
