@@ -149,9 +149,23 @@ MUTATIONS = (
     Mutation(
         "SaddlePoint.largest_feature_norms (degree)",
         "problems/_saddle_point.py",
-        "max(1, self.cone.degree) * self.kernels.diag(self.cone.centre)",
-        "self.kernels.diag(self.cone.centre)",
+        "max(1, self.cone.degree) ** 0.5 * self.centre_norms",
+        "self.centre_norms",
         ("problems/test_saddle_point.py",),
+    ),
+    Mutation(
+        "DualPoint.upper (infeasible)",
+        "problems/_saddle_point.py",
+        "if not self._problem.has_unit_trace(P):",
+        "if False:",
+        ("problems/test_saddle_point.py",),
+    ),
+    Mutation(
+        "project_on_simplex (shift)",
+        "cones/_cone.py",
+        "values = values - values[top] * (sizes[top] / sizes)",
+        "values = values - (values * sizes).max() / sizes",
+        ("cones/test_cones.py",),
     ),
     Mutation(
         "_Shared._distances (large norms)",
@@ -1000,13 +1014,6 @@ MUTATIONS = (
         " and bool(np.isfinite(dual.kappa(w)))",
         "",
         (FAULTY_FILES,),
-    ),
-    Mutation(
-        "project_on_simplex (large values)",
-        "cones/_cone.py",
-        "    values = values - (values * sizes).max() / sizes\n",
-        "",
-        (CONES,),
     ),
     Mutation(
         "project_on_simplex (sizes of vertices)",

@@ -302,3 +302,11 @@ def test_projection_of_values_beyond_the_digits_of_one():
     for bad in (np.nan, np.inf):
         with pytest.raises(np.linalg.LinAlgError, match="not finite"):
             cone.project(np.array([bad, 1.0, 2.0]))
+
+
+@pytest.mark.parametrize("size", [1e15, 1e20, 1e40, 1e150])
+@pytest.mark.parametrize("cone", [PSD(3), ProductCone([PSD(3), Nonnegative(2)])], ids=repr)
+def test_projections_of_huge_values_are_feasible(cone, size):
+    rng = np.random.default_rng(11)
+    for _ in range(50):
+        assert cone.contains(cone.project(size * random_point(cone, rng)), rtol=1e-12)

@@ -231,3 +231,11 @@ def test_feature_norms_are_at_most_the_largest_ones():
     assert SaddlePoint(problem.kernels, problem.dual, fixed=P).largest_feature_norms == (
         pytest.approx(problem.feature_norms(P))
     )
+
+
+@pytest.mark.parametrize("factor", [1.0 + 1e-6, 1.5, 0.5])
+def test_an_infeasible_parameter_proves_nothing(factor):
+    problem = make("classification")
+    P, w = random_feasible(problem, np.random.default_rng(9))
+    assert np.isfinite(problem.certificate(P, w).upper)
+    assert problem.certificate(factor * P, w).upper == np.inf

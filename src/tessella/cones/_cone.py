@@ -364,7 +364,9 @@ def project_on_simplex(values: FloatArray, sizes: FloatArray) -> FloatArray:
         raise np.linalg.LinAlgError("A point that is not finite has no projection.")
     # The same multiple of 1 / sizes can be subtracted from all values. Without it the shift would
     # be as large as the values, and the last digits of large values are larger than the result.
-    values = values - (values * sizes).max() / sizes
+    # The largest value becomes exactly zero.
+    top = np.argmax(values * sizes)
+    values = values - values[top] * (sizes[top] / sizes)
     order = np.argsort(-(values * sizes), kind="stable")
     sorted_values, inverse = values[order], 1.0 / sizes[order]
     shifts = (np.cumsum(sorted_values) - 1.0) / np.cumsum(inverse)

@@ -32,10 +32,12 @@ FloatArray = NDArray[np.float64]
 # Negative value of a quadratic form, relative to the sizes of its terms, that rounding explains.
 _ROUNDING = 1e-8
 # Rounding errors of one term on its way into a sum, such as those of a kernel value.
-_OPERATIONS = 4.0
+_OPERATIONS = 2.0
 # Partial sums of a sum of many terms, and deviations of a sum of random errors that are allowed.
-_LANES, _DEVIATIONS = 16, 4.0
+_LANES, _DEVIATIONS = 16, 3.0
 _UNIT = float(np.finfo(np.float64).eps)
+# By how much a trace may differ from one; a value changes by as much.
+_FEASIBLE = 1e-10
 # Part of a bound that an allowance for rounding may take before it is worth computing closely.
 _NEGLIGIBLE = 1e-10
 
@@ -102,6 +104,10 @@ class SaddlePoint:
         self.cone = kernels.cone
         self.fixed = None if fixed is None else self.cone.checked(fixed)
 
+    def has_unit_trace(self, P: Point) -> bool:
+        """Return whether the trace of a parameter is one, up to rounding."""
+        return self.cone.degree == 0 or abs(self.cone.trace(P) - 1.0) <= _FEASIBLE
+
     def feature_norms(self, P: Point) -> FloatArray:
         """Return ``sqrt(K_ii(P))`` of all rows, the norms of the rows in the space of features."""
         return _roots(self.kernels.diag(P))
@@ -114,7 +120,17 @@ class SaddlePoint:
         """
         if self.fixed is not None:
             return self.feature_norms(self.fixed)
-        return _roots(max(1, self.cone.degree) * self.kernels.diag(self.cone.centre))
+        largest: FloatArray = max(1, self.cone.degree) ** 0.5 * self.centre_norms
+        return largest
+
+    @cached_property
+    def centre_norms(self) -> FloatArray:
+        """Feature norms at the centre, which measure the terms that a kernel value is the sum of.
+
+        With a parameter that makes these terms cancel, a kernel value is smaller than their
+        rounding errors may be.
+        """
+        return self.feature_norms(self.cone.centre)
 
     def at(self, w: ArrayLike) -> DualPoint:
         """Return a dual vector, made feasible, with its gradient, bound and best response."""
@@ -208,29 +224,38 @@ class DualPoint:
         """Return an estimate of the rounding errors of the two terms of the lower bound.
 
         Both are sums. An error is some units of the last place of the sum of the sizes of all
-        terms, and in a sum of many terms the errors add like random numbers. A quadratic form of a
-        positive semidefinite matrix has no larger sum of sizes than the squares of
-        ``Σ |w_i| sqrt(K_ii)`` of its machines.
+        terms, and in a sum of many terms the errors add like random numbers.
         """
         linear = float(np.abs(self.w) @ np.abs(self._problem.dual.linear))
-        return self._unit * (linear + 0.5 * float((self._reach(norms) ** 2).sum()))
+        return self._unit * linear + 0.5 * self._rounding_of_form(norms)
 
     def _rounding_of_upper(
         self, norms: FloatArray, scores: FloatArray, intercept: FloatArray
     ) -> float:
         """Return an estimate of the rounding errors of a primal value.
 
-        The error of a score is some units of the last place of ``sqrt(K_ii) Σ |w_j| sqrt(K_jj)``.
-        It changes the loss of the row, which is convex, by no more than at one of its ends, and the
-        changes of many rows add like random numbers.
+        The error of a score is some units of the last place of ``sqrt(K_ii) Σ |w_j| sqrt(K_jj)``,
+        and that of the kernel values in it. It changes the loss of the row, which is convex, by no
+        more than at one of its ends, and the changes of many rows add like random numbers.
         """
-        dual, reach = self._problem.dual, self._reach(norms)
+        dual, centre = self._problem.dual, self._problem.centre_norms
         residuals = dual.residuals(scores, intercept)
-        errors = self._unit * (np.abs(dual.linear) + norms * reach[dual.machine_of])
+        reach, at_centre = (self._reach(own)[dual.machine_of] for own in (norms, centre))
+        errors = self._unit * (np.abs(dual.linear) + norms * reach)
+        errors += _OPERATIONS * _UNIT * (centre * reach + norms * at_centre)
         ends = (dual.sample_losses(residuals + side) for side in (errors, -errors))
         changes = np.maximum(*ends) - dual.sample_losses(residuals)
         random = _DEVIATIONS * float(np.linalg.norm(changes))
-        return min(random, float(changes.sum())) + 0.5 * self._unit * float((reach**2).sum())
+        return min(random, float(changes.sum())) + 0.5 * self._rounding_of_form(norms)
+
+    def _rounding_of_form(self, norms: FloatArray) -> float:
+        """Return an estimate of the rounding errors of ``wᵀK(P)w``.
+
+        The quadratic form of a positive semidefinite matrix has no larger sum of sizes than the
+        squares of ``Σ |w_i| sqrt(K_ii)`` of its machines. Kernel values have errors of their own.
+        """
+        reach, at_centre = self._reach(norms), self._reach(self._problem.centre_norms)
+        return float(reach @ (self._unit * reach + 2.0 * _OPERATIONS * _UNIT * at_centre))
 
     def _reach(self, norms: FloatArray) -> FloatArray:
         """Return ``Σ |w_i| sqrt(K_ii)`` of each machine."""
@@ -258,10 +283,13 @@ class DualPoint:
     def upper(self, P: Point) -> tuple[float, FloatArray]:
         """Return the primal value of a feasible P with this w, and the offsets that attain it.
 
-        The value includes an allowance for its rounding.
+        The value includes an allowance for its rounding. It is infinite if the trace of P is not
+        one, because only feasible parameters prove bounds.
         """
         scores = self._moments.scores(P)
         intercept, loss = best_intercepts(self._problem.dual, scores)
+        if not self._problem.has_unit_trace(P):
+            return np.inf, intercept
         value = 0.5 * self._form(P, scores) + loss
 
         def rounding(norms: FloatArray) -> float:
