@@ -168,13 +168,16 @@ def recompute(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Recomput
         parts.append(_bounds(*own, coefficients, witness, intercepts, predicted))
     bounds = np.array(parts, dtype=Long)
     primal, attained, dual, rounding, in_dual = map(float, bounds[:, :5].sum(axis=0))
-    steepest = sum(
-        machine.C @ (np.abs(machine.target) + 1) if machine.loss == "squared" else machine.C.sum()
-        for machine in machines
-    )
-    publishing = float(units.resolution * steepest)
+    publishing = float(sum(_moved_by(machine, units.resolution) for machine in machines))
     missed = float(bounds[:, 5].max())
     return Recomputed(primal, attained, dual, rounding, in_dual, publishing, missed)
+
+
+def _moved_by(machine: Machine, shift: Any) -> Any:
+    """Return by how much a shift of the intercept may change the loss of a machine."""
+    if machine.loss == "squared":
+        return machine.C @ ((np.abs(machine.target) + 1) * shift + shift**2 / 2)
+    return machine.C.sum() * shift
 
 
 def faults(model: Any, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
