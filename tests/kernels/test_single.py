@@ -67,6 +67,19 @@ def test_rows_far_away_have_kernel_zero_and_no_warning(make):
     np.testing.assert_allclose(found, by_definition(make(0.5), close_by, far[2:]), rtol=1e-8)
 
 
+@pytest.mark.parametrize("make", MAKES)
+@pytest.mark.parametrize("size", [1e-300, 1e-268, 1e268, 1e295])
+def test_predictions_keep_their_digits_whatever_the_unit(make, size):
+    # The factors of a narrow Laplace kernel are nearly as large as double precision allows.
+    rng = np.random.default_rng(4)
+    kernels, X = make(0.012), rng.random((30, 1))
+    coefficients = rng.standard_normal((30, 2)) * [1.0, 1e-3]
+    plain, scaled = (
+        kernels.predictor(ONE, X, unit * coefficients).scores(X) for unit in (1.0, size)
+    )
+    np.testing.assert_allclose(scaled / size, plain, rtol=1e-10)
+
+
 def test_product_form_is_the_matrix():
     """Solvers ask for single rows of a Laplace kernel of many rows."""
     kernels = LaplaceKernels(0.3)

@@ -244,11 +244,14 @@ class LaplaceSide(DistanceSide):
             return super().product(left, weights, n_jobs)
         used = weights.any(axis=1)
         room, factor = self.factors(left)
-        columns = np.ascontiguousarray((weights[used] * self.factor[used, None]).T)
+        # Factors may be as large or as small as double precision allows, so weights must not be. A
+        # power of two changes no digit of them.
+        size = np.ldexp(1.0, np.frexp(np.abs(weights).max(axis=0, initial=0.0))[1] - 1)
+        columns = np.ascontiguousarray((weights[used] / size * self.factor[used, None]).T)
         out = np.empty((len(left), weights.shape[1]))
         threads = effective_threads(n_jobs)
         _core.max_product_apply(room, self.room[used], columns, out, threads)
-        return out * factor[:, None]
+        return out * factor[:, None] * size
 
 
 def laplace_gram(
