@@ -282,7 +282,9 @@ def _score_faults(model: Any, rows: _Rows) -> list[str]:
         found.append(f"The best leave-one-out error {best!r} is above {constant!r} of a constant.")
     if not hasattr(model, "classes_") and constant > 0:
         error = (1 - model.loo_score_) * float(_share(rows) @ rows.Y[:, 0] ** 2)
-        if not error <= constant * (1 + _CONSTANT):
+        # The score is that of predictions in units of y, each of which is rounded.
+        unit = float(rows.units.resolution)
+        if not error <= constant * (1 + _CONSTANT) + 2 * unit * constant**0.5 + unit**2:
             found.append(f"The leave-one-out error {error!r} is above {constant!r} of a constant.")
     return found
 
