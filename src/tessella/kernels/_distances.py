@@ -251,7 +251,8 @@ class LaplaceSide(DistanceSide):
         out = np.empty((len(left), weights.shape[1]))
         threads = effective_threads(n_jobs)
         _core.max_product_apply(room, self.room[used], columns, out, threads)
-        return out * factor[:, None] * size
+        scores: FloatArray = out * factor[:, None] * size
+        return scores
 
 
 def laplace_gram(
