@@ -26,9 +26,7 @@ from tessella.solvers.central_path import RestrictedProblem, WholeProblem
 from tessella.svm import DualProblem, InteriorPoint, solve_dual
 
 # Working sets of a few rows, so that small problems exercise every branch.
-# Rounds and subsamples, without the machines that would find the optimum before them.
-ROUNDS = WorkingSetSettings(majorant_rows=0)
-TINY = WorkingSetSettings(first_rows=12, rows_per_param=1, majorant_rows=0)
+TINY = WorkingSetSettings(first_rows=12, rows_per_param=1)
 
 
 @pytest.mark.parametrize("degree", [0, 1])
@@ -49,7 +47,7 @@ def test_agrees_with_the_semidefinite_program(task, degree):
 @pytest.mark.parametrize("n", [2, 8])
 def test_agrees_with_the_joint_method_in_few_svm_solves(task, n, C):
     problem = make_problem(task, m=450, n=n, C=C, seed=n)
-    result = working_set(problem, tol=1e-6, settings=ROUNDS)
+    result = working_set(problem, tol=1e-6)
     assert result.status is SolverStatus.OPTIMAL
     assert result.n_svm <= 12
     assert_certified(problem, result)
@@ -167,42 +165,6 @@ def test_newton_steps_of_the_subsample_are_counted(task, n):
     assert first.n_newton > 0
 
 
-# ---- the first parameter from machines with a kernel that is at least every kernel of the set
-
-
-@pytest.mark.parametrize("n", [2, 8, 40])
-@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
-def test_majorants_agree_with_the_joint_method(task, n, C):
-    problem = make_problem(task, m=150, n=n, C=C, seed=n)
-    result = working_set(problem, tol=1e-6)
-    assert result.status is SolverStatus.OPTIMAL
-    assert_certified(problem, result)
-    assert result.value == pytest.approx(joint(problem, tol=1e-6).value, rel=3e-6)
-
-
-def test_two_machines_are_enough_with_many_features(task):
-    result = working_set(make_problem(task, m=150, n=40), tol=1e-3)
-    assert result.status is SolverStatus.OPTIMAL
-    assert (result.n_svm, result.history[-1].n_newton) == (2, 0)
-
-
-def test_the_first_bound_is_that_of_the_largest_kernel(task):
-    """With the kernel of degree · centre, the dual value is a lower bound of the optimum."""
-    problem = make_problem(task, m=150, n=8)
-    cone = problem.cone
-    largest = solve_dual(problem.kernels.gram(cone.degree * cone.centre), problem.dual, tol=1e-9)
-    first = working_set(problem, tol=1e-12, max_iter=0).history[0]
-    assert largest.objective <= first.bound * (1 + 1e-3)
-    assert first.bound <= joint(problem, tol=1e-6).value
-
-
-def test_time_that_ends_in_the_first_machine_leaves_a_certified_pair(task):
-    problem = make_problem(task, m=400, n=8)
-    result = working_set(problem, time_limit=1e-9)
-    assert result.status is SolverStatus.TIME_LIMIT
-    assert_certified(problem, result)
-
-
 def test_wide_tube_keeps_the_identity():
     problem = SaddlePoint(
         TessellatedKernels().bind(np.random.default_rng(0).random((12, 2))),
@@ -259,7 +221,7 @@ def test_the_answer_is_as_sparse_as_an_svm(task):
 
 
 def test_history_counts(task):
-    result = working_set(make_problem(task, m=400), tol=1e-6, settings=ROUNDS)
+    result = working_set(make_problem(task, m=400), tol=1e-6)
     last = result.history[-1]
     # One more SVM may follow the last record, for a dual vector with exact zeros.
     assert result.n_svm - last.n_svm in (0, 1)
@@ -293,7 +255,7 @@ def test_ctrl_c_during_the_subsample_is_not_lost(monkeypatch, n):
 
 def test_the_subsample_ends_with_the_time():
     # Would go on until rounding stops it.
-    endless = WorkingSetSettings(max_newton=10**9, first_tol=0.0, majorant_rows=0)
+    endless = WorkingSetSettings(max_newton=10**9, first_tol=0.0)
     problem = make_problem("classification", m=500)
     result = working_set(problem, time_limit=1e-9, settings=endless)
     assert result.status is SolverStatus.TIME_LIMIT
@@ -340,7 +302,7 @@ def test_time_that_ends_before_the_zeros_leaves_the_pair_optimal(monkeypatch):
 
     monkeypatch.setattr(Run, "svm_at", svm_at)
     monkeypatch.setattr(Run, "replace", lambda self, P, w: False)
-    result = working_set(problem, tol=1e-4, settings=ROUNDS)
+    result = working_set(problem, tol=1e-4)
     assert optimal
     assert result.status is SolverStatus.OPTIMAL
     assert_certified(problem, result)

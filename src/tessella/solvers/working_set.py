@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from tessella.backend import limit_blas
 from tessella.cones import Face, Point
 from tessella.problems import SaddlePoint
-from tessella.solvers._majorant import majorant_start
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, require_bounds, run_to_end
 from tessella.solvers.central_path import (
@@ -73,9 +72,6 @@ class WorkingSetSettings:
         Fraction of the tolerated gap that dropping directions of the parameter may cost.
     shrink : float
         Factor by which the step is multiplied if the value has risen.
-    majorant_rows : int
-        Largest number of rows with which the first parameter comes from a few machines on all of
-        them. Their kernels are so large that the machines of more rows take long.
     """
 
     first_rows: int = 200
@@ -95,7 +91,6 @@ class WorkingSetSettings:
     directions: int = 32
     trim: float = 0.03
     shrink: float = 0.3
-    majorant_rows: int = 800
 
 
 DEFAULT_SETTINGS = WorkingSetSettings()
@@ -120,13 +115,11 @@ def working_set(
     Each round has two steps. (1) The SVM for the current P is solved on all samples, starting from
     the last dual vector. This shows which samples are free. (2) The saddle point over P and the
     free and nearly free samples is solved by the interior point method of :func:`joint`, while the
-    other samples are held at their bounds. The first P of a single machine with up to 800 rows is
-    the best response to machines whose kernel is at least every kernel of the set, which are
-    optimal themselves if there are many features. Otherwise, it comes from that method on a small
-    sample, stratified by machine and class, whose C is raised to keep the weight of the loss.
-    Samples that an SVM has moved although the round held them belong to all later working sets. So
-    do all support vectors seen so far, as long as they are few. The method typically needs two to
-    four SVM solves to a gap of 1e-6.
+    other samples are held at their bounds. The first P comes from that method on a small sample,
+    stratified by machine and class, whose C is raised to keep the weight of the loss. Samples that
+    an SVM has moved although the round held them belong to all later working sets. So do all
+    support vectors seen so far, as long as they are few. The method typically needs two to four
+    SVM solves to a gap of 1e-6.
 
     Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - ½ support(D(w))``. Stops
     when the certified relative gap between the two, computed by `problem`, is at most `tol`.
@@ -223,15 +216,7 @@ class _WorkingSet:
         return self._P
 
     def _first_parameter(self) -> Point:
-        """Return the parameter of a few machines or of a subsample, by the number of rows.
-
-        A large parameter comes from growing subsamples.
-        """
-        alone = len(self._dual.starts) == 1
-        if alone and self._dual.size <= self._settings.majorant_rows and self._dual.kappa_rises():
-            self._run.phase(f"first kernel from machines on {self._dual.size} rows")
-            first, self._w = majorant_start(self._run, self._w, 0.1 * self._run.tol)
-            return first
+        """Return the parameter of a subsample; a large one comes from growing subsamples."""
         samples = self._nested_samples()
         if not samples or not self._dual.kappa_rises():
             return self._cone.centre
