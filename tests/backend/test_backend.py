@@ -4,11 +4,18 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from tessella.backend import available_memory, effective_threads, format_bytes, require_memory
+from tessella.backend import (
+    _threads,
+    available_memory,
+    effective_threads,
+    format_bytes,
+    require_memory,
+)
 
 
 def test_threads():
@@ -115,3 +122,26 @@ def test_import_is_light():
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_another_thread_finds_the_libraries(monkeypatch):
+    """What a signal handler raises inside of threadpoolctl, in the main thread, would be lost."""
+    seen = []
+
+    class Controller(_threads.ThreadpoolController):
+        def __init__(self):
+            seen.append(threading.current_thread() is threading.main_thread())
+            super().__init__()
+
+    monkeypatch.setattr(_threads, "ThreadpoolController", Controller)
+    found = _threads._loaded_blas.__wrapped__()
+    assert seen == [False]
+    assert [own.filepath for own in found] == [own.filepath for own in _threads._loaded_blas()]
+
+
+def test_libraries_are_found_without_another_thread(monkeypatch):
+    def no_memory(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_memory)
+    assert _threads._loaded_blas.__wrapped__()

@@ -26,7 +26,9 @@ from tessella.solvers.central_path import RestrictedProblem, WholeProblem
 from tessella.svm import DualProblem, InteriorPoint, solve_dual
 
 # Working sets of a few rows, so that small problems exercise every branch.
-TINY = WorkingSetSettings(first_rows=12, rows_per_param=1)
+# Rounds from a subsample, without the machines that might find the optimum before them.
+ROUNDS = WorkingSetSettings(few_params=0, many_params=10**9)
+TINY = replace(ROUNDS, first_rows=12, rows_per_param=1)
 
 
 @pytest.mark.parametrize("degree", [0, 1])
@@ -47,7 +49,7 @@ def test_agrees_with_the_semidefinite_program(task, degree):
 @pytest.mark.parametrize("n", [2, 8])
 def test_agrees_with_the_joint_method_in_few_svm_solves(task, n, C):
     problem = make_problem(task, m=450, n=n, C=C, seed=n)
-    result = working_set(problem, tol=1e-6)
+    result = working_set(problem, tol=1e-6, settings=ROUNDS)
     assert result.status is SolverStatus.OPTIMAL
     assert result.n_svm <= 12
     assert_certified(problem, result)
@@ -221,7 +223,7 @@ def test_the_answer_is_as_sparse_as_an_svm(task):
 
 
 def test_history_counts(task):
-    result = working_set(make_problem(task, m=400), tol=1e-6)
+    result = working_set(make_problem(task, m=400), tol=1e-6, settings=ROUNDS)
     last = result.history[-1]
     # One more SVM may follow the last record, for a dual vector with exact zeros.
     assert result.n_svm - last.n_svm in (0, 1)
@@ -255,7 +257,7 @@ def test_ctrl_c_during_the_subsample_is_not_lost(monkeypatch, n):
 
 def test_the_subsample_ends_with_the_time():
     # Would go on until rounding stops it.
-    endless = WorkingSetSettings(max_newton=10**9, first_tol=0.0)
+    endless = replace(ROUNDS, max_newton=10**9, first_tol=0.0)
     problem = make_problem("classification", m=500)
     result = working_set(problem, time_limit=1e-9, settings=endless)
     assert result.status is SolverStatus.TIME_LIMIT
@@ -302,7 +304,7 @@ def test_time_that_ends_before_the_zeros_leaves_the_pair_optimal(monkeypatch):
 
     monkeypatch.setattr(Run, "svm_at", svm_at)
     monkeypatch.setattr(Run, "replace", lambda self, P, w: False)
-    result = working_set(problem, tol=1e-4)
+    result = working_set(problem, tol=1e-4, settings=ROUNDS)
     assert optimal
     assert result.status is SolverStatus.OPTIMAL
     assert_certified(problem, result)

@@ -49,12 +49,14 @@ def test_value_for_any_size_of_the_box(make_dual, C, warm):
     assert attained == pytest.approx(svm_primal_value(K, dual), rel=2e-5)
 
 
-WITHOUT = DualSettings(max_interior_point_runs=0)
+WHOLE = DualSettings(low_rank_entries=0)  # no factor of low rank
+WITHOUT = DualSettings(low_rank_entries=0, max_interior_point_runs=0)
 
 
-def test_interior_point_method_takes_over_a_slow_solve(make_dual):
+@pytest.mark.parametrize("settings", [WHOLE, DualSettings()], ids=["whole", "low rank"])
+def test_interior_point_method_takes_over_a_slow_solve(make_dual, settings):
     K, dual = nearly_linear()[0], make_dual(1e5)
-    helped = solve_dual(K, dual, tol=1e-5)
+    helped = solve_dual(K, dual, tol=1e-5, settings=settings)
     assert helped.status is DualStatus.OPTIMAL
     alone = solve_dual(K, dual, tol=1e-5, max_iter=helped.n_iter, settings=WITHOUT)
     assert helped.gap <= 1e-5 < alone.gap
@@ -78,7 +80,7 @@ def test_single_precision(make_dual):
 
 def test_rows_on_demand(make_dual):
     """The method runs at once, on a matrix that it has to ask for."""
-    at_once = DualSettings(interior_point_share=0.0)
+    at_once = DualSettings(interior_point_share=0.0, low_rank_entries=0)
     kernels = TessellatedKernels().bind(np.random.default_rng(2).random((300, 2)))
     P, K, dual = np.eye(kernels.n_params), KernelOnDemand(), make_dual(100.0)
     K.hold(kernels.product_form(kernels.cone.factors(P)))

@@ -118,6 +118,19 @@ class KernelOnDemand:
         self.native.product(np.ascontiguousarray(w, np.float64), out, threads)
         return out
 
+    def row(self, k: int, threads: int = 1) -> FloatArray:
+        """Compute row k in float64, without the stored rows."""
+        unit = np.zeros(len(self.form))
+        unit[k] = 1.0
+        return self.product(unit, threads)
+
+    def diagonal(self) -> FloatArray:
+        """Compute the diagonal in float64."""
+        form = self.form
+        own = form.room.prod(axis=1) * (form.high**2).sum(axis=1)
+        diagonal: FloatArray = own + 2.0 * (form.first * form.second).sum(axis=1)
+        return diagonal
+
     def block(self, rows: NDArray[np.intp], threads: int = 1) -> FloatArray:
         """Compute ``K[rows][:, rows]`` in float64."""
         out = np.empty((len(rows), len(rows)))

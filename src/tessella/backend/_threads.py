@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from typing import Any, ClassVar, TypeVar
 
@@ -180,6 +180,17 @@ def _let_blas_allocate() -> None:
 
 @cache
 def _loaded_blas() -> list[Any]:
-    """Return the BLAS libraries of this process. Finding them takes longer than a small fit."""
+    """Return the BLAS libraries of this process. Finding them takes longer than a small fit.
+
+    Another thread finds them. threadpoolctl looks at paths with functions that catch OSError, in a
+    callback of the dynamic loader, from which no exception returns: one that the user's signal
+    handler raises in there would be lost. Handlers run in the main thread, which waits here.
+    """
     _let_blas_allocate()
-    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+    found: list[Any] = []
+    finder = threading.Thread(target=lambda: found.append(ThreadpoolController()))
+    with suppress(RuntimeError):  # there may be no memory for another thread
+        finder.start()
+        finder.join()
+    controller = found[0] if found else ThreadpoolController()
+    return list(controller.select(user_api="blas").lib_controllers)

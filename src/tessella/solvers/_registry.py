@@ -56,6 +56,7 @@ SOLVERS: dict[str, Solver] = {
 }
 
 _JOINT_MAX_ROWS = 200
+_JOINT_MAX_DEGREE = 48
 
 
 def check_solver(name: str) -> None:
@@ -85,8 +86,14 @@ def choose_solver(name: str, problem: SaddlePoint) -> Solver:
     if problem.dual.is_smooth:
         single = len(problem.dual.losses) == 1 and kernels.dtype == np.float64
         return joint if single else newton
-    small = kernels.n_samples <= _JOINT_MAX_ROWS and kernels.cone.moves_whole
+    small = _is_small(kernels.n_samples, kernels.cone)
     return joint if small and kernels.dtype == np.float64 else working_set
+
+
+def _is_small(n_samples: int, cone: Cone | None) -> bool:
+    """Return whether the joint method moves everything at less cost than machines on all rows."""
+    few = cone is None or (cone.moves_whole and cone.degree < _JOINT_MAX_DEGREE)
+    return few and n_samples <= _JOINT_MAX_ROWS
 
 
 @dataclass(frozen=True)
@@ -182,5 +189,4 @@ def _expected_solver(
         return name
     if smooth:
         return "joint" if n_machines == 1 else "newton"
-    whole = cone is None or cone.moves_whole
-    return "joint" if whole and n_samples <= _JOINT_MAX_ROWS else "working-set"
+    return "joint" if _is_small(n_samples, cone) else "working-set"

@@ -192,17 +192,22 @@ class Run:
             raise StopRun(stopped)
         return answer
 
-    def svm_at(self, P: Point, w0: FloatArray | None, tol: float) -> SvmAnswer:
-        """Solve the SVM of a feasible parameter with the form of K(P) that needs least memory.
+    def svm_at(
+        self, P: Point, w0: FloatArray | None, tol: float, certified: Point | None = None
+    ) -> SvmAnswer:
+        """Solve the SVM of a parameter with the form of K(P) that needs least memory.
 
         Parameters
         ----------
         P : Point
-            Feasible parameter.
+            Parameter.
         w0 : ndarray of shape (m,) or None
             Dual vector to start from.
         tol : float
             Relative duality gap of the SVM at which to stop.
+        certified : Point, optional
+            Feasible parameter to keep with the dual vector if the run ends here without a
+            certified pair. The default is P, which then has to be feasible.
 
         Returns
         -------
@@ -217,7 +222,7 @@ class Run:
         factors = self.problem.cone.positive_factors(P)
         machines = self.problem.kernels.machines
         kernels = (machine.svm_kernel(factors, self._workspace) for machine in machines)
-        return self.svm(kernels, P, w0, tol)
+        return self.svm(kernels, P if certified is None else certified, w0, tol)
 
     def _solve_machines(
         self,

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend import limit_blas
-from tessella.cones import Face, Point
+from tessella.cones import PSD, Face, Point
 from tessella.problems import SaddlePoint
+from tessella.solvers._majorant import majorant_start
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, require_bounds, run_to_end
 from tessella.solvers.central_path import (
@@ -72,6 +73,15 @@ class WorkingSetSettings:
         Fraction of the tolerated gap that dropping directions of the parameter may cost.
     shrink : float
         Factor by which the step is multiplied if the value has risen.
+    many_params : int
+        Side of the parameter from which on the first pair comes from a few machines on all rows.
+    few_params : int
+        Side of the parameter up to which the same is done for at most `few_rows` rows.
+    few_rows : int
+        See `few_params`.
+    near : float
+        Largest gap of the pair of a few machines from which the rounds go on. From a pair that is
+        farther away, the interior point method would take more steps than from a subsample.
     """
 
     first_rows: int = 200
@@ -91,6 +101,10 @@ class WorkingSetSettings:
     directions: int = 32
     trim: float = 0.03
     shrink: float = 0.3
+    many_params: int = 48
+    few_params: int = 20
+    few_rows: int = 800
+    near: float = 0.15
 
 
 DEFAULT_SETTINGS = WorkingSetSettings()
@@ -115,11 +129,13 @@ def working_set(
     Each round has two steps. (1) The SVM for the current P is solved on all samples, starting from
     the last dual vector. This shows which samples are free. (2) The saddle point over P and the
     free and nearly free samples is solved by the interior point method of :func:`joint`, while the
-    other samples are held at their bounds. The first P comes from that method on a small sample,
-    stratified by machine and class, whose C is raised to keep the weight of the loss. Samples that
-    an SVM has moved although the round held them belong to all later working sets. So do all
-    support vectors seen so far, as long as they are few. The method typically needs two to four
-    SVM solves to a gap of 1e-6.
+    other samples are held at their bounds. The first P of a single machine with up to 800 rows is
+    the best response to machines whose kernel is at least every kernel of the set, which are
+    optimal themselves if there are many features. Otherwise, it comes from that method on a small
+    sample, stratified by machine and class, whose C is raised to keep the weight of the loss.
+    Samples that an SVM has moved although the round held them belong to all later working sets. So
+    do all support vectors seen so far, as long as they are few. The method typically needs two to
+    four SVM solves to a gap of 1e-6.
 
     Primal: ``min_P max_w κ(w) - ½ wᵀK(P)w``. Dual bound: ``κ(w) - ½ support(D(w))``. Stops
     when the certified relative gap between the two, computed by `problem`, is at most `tol`.
@@ -216,7 +232,16 @@ class _WorkingSet:
         return self._P
 
     def _first_parameter(self) -> Point:
-        """Return the parameter of a subsample; a large one comes from growing subsamples."""
+        """Return the parameter of a few machines or of a subsample, by the number of rows.
+
+        A large parameter comes from growing subsamples.
+        """
+        if self._majorant_pays():
+            self._run.phase(f"first kernel from machines on {self._dual.size} rows")
+            majorant_start(self._run, self._w, 0.1 * self._run.tol)
+            if self._run.gap < self._settings.near:
+                first, self._w = self._run.best
+                return first
         samples = self._nested_samples()
         if not samples or not self._dual.kappa_rises():
             return self._cone.centre
@@ -226,6 +251,18 @@ class _WorkingSet:
         for sample in reversed(samples):
             P = self._parameter_in_rounds(sample, P)
         return P
+
+    def _majorant_pays(self) -> bool:
+        """Return whether a few machines on all rows are likely to be nearly optimal.
+
+        With many features D(w) has one direction. With few features and few rows the machines cost
+        less than the interior point steps that they save.
+        """
+        settings, degree = self._settings, self._cone.degree
+        if not isinstance(self._cone, PSD) or len(self._dual.starts) > 1:
+            return False
+        few = degree <= settings.few_params and self._dual.size <= settings.few_rows
+        return (few or degree >= settings.many_params) and self._dual.kappa_rises()
 
     def _nested_samples(self) -> list[SaddlePoint]:
         """Return nested subsamples, each with the weight of the loss of the whole problem."""

@@ -14,6 +14,7 @@ from tessella.svm._interior_point import (
     Linearisation,
 )
 from tessella.svm._loss import HingeLoss, Loss, PiecewiseLinearLoss, SquaredLoss, TubeLoss
+from tessella.svm._low_rank import LowRankMatrix, low_rank
 from tessella.svm._problem import DualProblem, best_intercept, best_intercepts
 from tessella.svm._settings import CostModel, DualSettings
 from tessella.svm._smooth import RidgeInverse, SmoothDual
@@ -32,6 +33,7 @@ __all__ = [
     "InteriorPoint",
     "Linearisation",
     "Loss",
+    "LowRankMatrix",
     "PiecewiseLinearLoss",
     "RidgeInverse",
     "SmoothDual",
@@ -40,6 +42,7 @@ __all__ = [
     "best_intercept",
     "best_intercepts",
     "interior_point",
+    "low_rank",
     "relative_gap",
     "solve_dual",
     "whole_matrix",

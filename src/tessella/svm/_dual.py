@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from tessella import _core
 from tessella.backend import KernelOnDemand, effective_threads, limit_blas
 from tessella.svm._interior import interior_point
+from tessella.svm._low_rank import LowRankMatrix, low_rank
 from tessella.svm._newton import newton_step
 from tessella.svm._problem import DualProblem, best_intercept
 from tessella.svm._schedule import Effort, Progress, Schedule
@@ -39,7 +40,8 @@ def solve_dual(
     It is compiled and releases the global interpreter lock. Newton steps on the free samples
     alternate with the pair steps once these have taken as long as one Newton step. Where both
     make slow progress (a large `C` and a kernel matrix of low rank, which is nearly a linear
-    program), an interior point method takes over for a while, for up to 4,000 samples.
+    program), an interior point method takes over for a while: with a factor of low rank if the
+    kernel matrix has one, otherwise with the whole matrix of up to 4,000 samples.
 
     The solver stops when the gap between the primal and the dual value, computed with a gradient
     that is free of accumulated rounding, is at most `tol` times the primal value. It also stops
@@ -80,9 +82,9 @@ def solve_dual(
     -----
     A pair step reads 3m entries of the kernel matrix and takes about 12m operations. A Newton
     step takes f³/3 operations for f free samples, where f is at most 8,000. Beyond the kernel
-    matrix the solver holds O(m + f²) numbers, and during the interior point method O(m²). Of a
-    KernelOnDemand only the rows of samples that change are computed, except that the interior
-    point method computes all of them.
+    matrix the solver holds O(m + f²) numbers, and during the interior point method O(m²), or O(m r)
+    with a factor of rank r. Of a KernelOnDemand only the rows of samples that change are computed,
+    except that the interior point method with the whole matrix computes all of them.
 
     With a smooth loss there are no steps: the dual vector is the solution of one linear system,
     by a Cholesky factorisation of m³/3 operations and one more matrix of the size of K. The other
@@ -146,6 +148,7 @@ class _DualSolver:
         self._settings = settings
         self._effort = Effort()
         self._progress = Progress()
+        self._factor: LowRankMatrix | None = None  # until it has been used
 
     def alternate(self) -> DualSolution:
         """Take pair steps and Newton steps in turn until the problem is solved or a limit ends."""
@@ -160,8 +163,8 @@ class _DualSolver:
                 return self.take_pair_steps(0)  # the same point, with a gradient computed afresh
             elif solution.status is not DualStatus.MAX_ITER:
                 return solution
-            if self._effort.interior_point_pays(self._problem.size, self._settings):
-                self._run_interior_point()
+            if self._interior_point_pays():
+                self._run_interior_point(solution.objective)
                 schedule.after_interior_point()
                 continue
             newton_cost = self._newton_cost()
@@ -213,20 +216,49 @@ class _DualSolver:
         self._effort.newton_steps += 1
         return True
 
-    def _run_interior_point(self) -> None:
-        """Move to the point that the interior point method finds; pair steps finish from there."""
-        settings, m = self._settings, self._problem.size
-        run = self._effort.interior_point_runs + 1
-        tol = settings.interior_point_tol**run * self._limits.tol
-        tol = max(settings.min_interior_point_tol, tol)
-        matrix = self._block(None)
-        with limit_blas(self._limits.threads, m):
+    def _interior_point_pays(self) -> bool:
+        """Return whether the other steps have been slow enough for the interior point method."""
+        size, settings = self._problem.size, self._settings
+        return self._low_rank_pays() or self._effort.interior_point_pays(size, settings)
+
+    def _low_rank_pays(self) -> bool:
+        """Return whether there is a factor of low rank, not used yet, whose use pays now."""
+        size, settings, effort = self._problem.size, self._settings, self._effort
+        if self._factor is None and not effort.has_factorised:
+            if not effort.low_rank_pays(size, settings.least_rank, settings):
+                return False
+            effort.has_factorised = True
+            most = max(settings.least_low_rank, size // settings.low_rank_share)
+            most = min(most, size // 2, settings.low_rank_entries // size)
+            self._factor = low_rank(self._K, most, settings.low_rank_tol, self._limits.threads)
+        return self._factor is not None and effort.low_rank_pays(size, self._factor.rank, settings)
+
+    def _run_interior_point(self, objective: float) -> None:
+        """Move to the point that the interior point method finds; pair steps finish from there.
+
+        With a factor of low rank, the point may be worse than the current one, whose objective is
+        given. The current one is kept then.
+        """
+        factor, self._factor = self._factor, None
+        before = self._w
+        tol = self._settings.interior_point_tol * self._limits.tol
+        if factor is None:
+            tol *= self._settings.interior_point_tol**self._effort.interior_point_runs
+        matrix = self._block(None) if factor is None else factor
+        with limit_blas(self._limits.threads, self._problem.size):
             found, n_steps = interior_point(
-                matrix, self._problem, self._w, tol, self._limits.deadline
+                matrix,
+                self._problem,
+                before,
+                max(self._settings.min_interior_point_tol, tol),
+                self._limits.deadline,
             )
-        if found is not None:
-            self._w = self._problem.feasible(found)
-        self._effort.add_interior_point_run(n_steps)
+        self._effort.add_interior_point_run(n_steps, whole=factor is None)
+        if found is None:
+            return
+        self._w = self._problem.feasible(found)
+        if factor is not None and self.take_pair_steps(0).objective < objective:
+            self._w = before
 
     def _block(self, rows: NDArray[np.intp] | None) -> FloatArray:
         """Return the float64 kernel matrix of some samples, or of all for None."""

@@ -3,7 +3,8 @@
 If C is large and K has fewer large eigenvalues than there are support vectors, the dual is nearly
 a linear program: pair steps make little progress, and Newton steps on the free samples reach a
 bound at once. The interior point method needs about twenty Cholesky factorisations, whatever the
-data. It is the same iteration that learns kernels, with a parameter that has no entries.
+data, and these are small for a matrix of low rank. It is the same iteration that learns kernels,
+with a parameter that has no entries.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tessella.svm._interior_point import (
     InteriorPoint,
     Linearisation,
 )
+from tessella.svm._low_rank import LowRankMatrix
 from tessella.svm._problem import DualProblem
 
 FloatArray = NDArray[np.float64]
@@ -31,7 +33,7 @@ _DIVERGED = 1e3  # growth of the merit over its best value that indicates roundi
 
 
 def interior_point(
-    K: FloatArray,
+    K: FloatArray | LowRankMatrix,
     dual: DualProblem,
     w: FloatArray,
     tol: float,
@@ -41,7 +43,7 @@ def interior_point(
 
     Parameters
     ----------
-    K : ndarray of shape (m, m)
+    K : ndarray of shape (m, m) or LowRankMatrix
         Kernel matrix.
     dual : DualProblem
         The dual problem of one machine.
@@ -62,7 +64,8 @@ def interior_point(
 
     Notes
     -----
-    The method costs about twenty times m³/3 flops and holds one more matrix of the size of K.
+    The method costs about twenty times m³/3 flops and holds one more matrix of the size of K. With
+    a LowRankMatrix of rank r, it costs about twenty times m r² flops.
     """
     problem = _GivenKernel(K, dual)
     method = InteriorPoint(problem, *_start(problem, w), to_boundary=_TO_BOUNDARY)
@@ -82,7 +85,7 @@ def interior_point(
 class _GivenKernel(CentralPathProblem):
     """One machine with a kernel matrix that does not change."""
 
-    def __init__(self, K: FloatArray, dual: DualProblem) -> None:
+    def __init__(self, K: FloatArray | LowRankMatrix, dual: DualProblem) -> None:
         self.K = K
         self.dual = dual
         self.halves = Halves.of(dual)

@@ -36,6 +36,7 @@ from scipy.linalg import lapack
 
 from tessella.cones import Cone, Point, Sensitivities, inner
 from tessella.svm._halves import Halves
+from tessella.svm._low_rank import LowRankMatrix
 from tessella.svm._problem import DualProblem
 
 FloatArray = NDArray[np.float64]
@@ -51,9 +52,9 @@ class Linearisation:
 
     Attributes
     ----------
-    K : ndarray of shape (f, f), or (f / c, f / c)
+    K : ndarray of shape (f, f), or (f / c, f / c), or LowRankMatrix
         Kernel matrix of the samples that move, for the current M. If c machines share one matrix,
-        it is that matrix.
+        it is that matrix. Only a single machine without a parameter may have a LowRankMatrix.
     sensitivities : Sensitivities
         Derivatives with respect to M of the scores of the samples that move.
     scores : ndarray of shape (f,)
@@ -62,7 +63,7 @@ class Linearisation:
         The point ½ D(w), to which all samples contribute.
     """
 
-    K: FloatArray
+    K: FloatArray | LowRankMatrix
     sensitivities: Sensitivities
     scores: FloatArray
     half_gradient: Point
@@ -259,6 +260,23 @@ class _WholeFactor(_Factor):
         return solution
 
 
+class _LowRankFactor(_Factor):
+    """The inverse of a matrix of low rank and a diagonal, by Woodbury's formula."""
+
+    def __init__(self, K: LowRankMatrix, T: FloatArray) -> None:
+        self._diagonal = K.rest + T
+        self._Z = K.Z
+        scaled = K.Z / np.sqrt(self._diagonal)
+        self._factor = _cholesky(scaled @ scaled.T, np.ones(K.rank))
+
+    def solve(self, rhs: FloatArray) -> FloatArray:
+        diagonal = self._diagonal if rhs.ndim == 1 else self._diagonal[:, None]
+        alone = rhs / diagonal
+        inner = lapack.dpotrs(self._factor, self._Z @ alone, lower=1)[0]
+        solution: FloatArray = alone - (self._Z.T @ inner) / diagonal
+        return solution
+
+
 class _MachineFactors(_Factor):
     """A Cholesky factorisation for each machine, and J as a border that couples them.
 
@@ -297,9 +315,9 @@ class _MachineFactors(_Factor):
         return solution
 
 
-def shared_product(K: FloatArray, v: FloatArray) -> FloatArray:
+def shared_product(K: FloatArray | LowRankMatrix, v: FloatArray) -> FloatArray:
     """Return K times a vector, or times the part of each machine if machines share K."""
-    if len(K) == len(v):
+    if isinstance(K, LowRankMatrix) or len(K) == len(v):
         return K @ v
     return (v.reshape(-1, len(K)) @ K).ravel()  # K is symmetric
 
@@ -347,14 +365,17 @@ class _NewtonSystem:
     def _factorise(self) -> None:
         softness = self._halves.total(1.0 / self._theta)
         # A sample without halves (weight zero) cannot move, which a very large T ensures.
-        fixed = 1e12 * float(np.abs(np.diag(self._K)).max() + 1.0 / softness.max())
+        fixed = 1e12 * float(np.abs(self._K.diagonal()).max() + 1.0 / softness.max())
         self._T = 1.0 / np.maximum(softness, 1.0 / fixed)
+        if isinstance(self._K, LowRankMatrix):
+            self._factor: _Factor = _LowRankFactor(self._K, self._T)
+            return
         shared = len(self._K) < len(self._T)
         columns = self._J.columns() if len(self._dual.starts) > 1 else None
         if shared and columns is None:
             columns = self._J.matrix()
         if columns is not None and (shared or columns.shape[1] < len(self._T) // 2):
-            self._factor: _Factor = _MachineFactors(self._K, self._T, columns, self._dual)
+            self._factor = _MachineFactors(self._K, self._T, columns, self._dual)
         else:
             self._factor = _WholeFactor(self._K, self._T, self._J)
 

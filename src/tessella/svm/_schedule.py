@@ -35,17 +35,24 @@ class Progress:
 
 @dataclass
 class Effort:
-    """Number of steps taken, in total and since the last run of the interior point method."""
+    """Number of steps taken, in total and since the last run of the interior point method.
+
+    Whether the solver has looked for a factor of low rank is kept too; it does so once.
+    """
 
     pair_steps: int = 0
     newton_steps: int = 0
     interior_point_runs: int = 0
     earlier_pair_steps: int = 0
     earlier_newton_steps: int = 0
+    has_factorised: bool = False
 
-    def add_interior_point_run(self, n_steps: int) -> None:
-        """Count a run of `n_steps` Newton steps and start the count since the last run anew."""
-        self.interior_point_runs += 1
+    def add_interior_point_run(self, n_steps: int, *, whole: bool) -> None:
+        """Count a run of `n_steps` Newton steps and start the count since the last run anew.
+
+        Runs with the whole kernel matrix are counted, unlike the one with a factor of low rank.
+        """
+        self.interior_point_runs += whole
         self.newton_steps += n_steps
         self.earlier_pair_steps = self.pair_steps
         self.earlier_newton_steps = self.newton_steps
@@ -56,12 +63,21 @@ class Effort:
             return False
         if size > settings.max_interior_point_size:
             return False
+        cost = settings.costs.interior_point(size)
+        return self._spent(size, settings) > settings.interior_point_share * cost
+
+    def low_rank_pays(self, size: int, rank: int, settings: DualSettings) -> bool:
+        """Return whether the steps were long enough to use a factor of some rank."""
+        cost = settings.costs.low_rank(size, rank)
+        return self._spent(size, settings) > settings.interior_point_share * cost
+
+    def _spent(self, size: int, settings: DualSettings) -> float:
+        """Return the estimated duration of the steps since the last run."""
         costs = settings.costs
         pair_steps = self.pair_steps - self.earlier_pair_steps
         newton_steps = self.newton_steps - self.earlier_newton_steps
         typical_newton_step = costs.newton_step(size // settings.assumed_free_share)
-        spent = pair_steps * costs.pair_step(size) + newton_steps * typical_newton_step
-        return spent > settings.interior_point_share * costs.interior_point(size)
+        return pair_steps * costs.pair_step(size) + newton_steps * typical_newton_step
 
 
 @dataclass

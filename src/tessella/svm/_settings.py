@@ -30,6 +30,11 @@ class CostModel:
         of f³/3 operations at 17 billion operations per second.
     interior_point_steps : int
         Number of factorisations of a typical run of the interior point method.
+    interior_point_fixed : float
+        Part of an interior point step that does not depend on its size.
+    low_rank_per_entry : float
+        Part of an interior point step with a matrix of m samples and rank r that is proportional
+        to m r².
     """
 
     pair_fixed: float = 1e-7  # choosing the pair and solving for two variables
@@ -38,6 +43,8 @@ class CostModel:
     solve_per_entry: float = 1e-8  # the matrix is gathered from scattered rows
     solve_per_cube: float = 2e-11  # LAPACK with one thread
     interior_point_steps: int = 20  # it hardly depends on the data
+    interior_point_fixed: float = 5e-4  # some fifty calls from Python
+    low_rank_per_entry: float = 1e-10  # products of matrices with few rows
 
     def pair_step(self, size: int) -> float:
         """Return the estimated duration of a pair step with `size` samples."""
@@ -51,6 +58,11 @@ class CostModel:
         """Return the estimated duration of an interior point run with `size` samples."""
         factorisation = self.solve_per_entry * size**2 + self.solve_per_cube * size**3
         return self.interior_point_steps * factorisation
+
+    def low_rank(self, size: int, rank: int) -> float:
+        """Return the estimated duration of an interior point run with a matrix of low rank."""
+        step = self.interior_point_fixed + self.low_rank_per_entry * size * rank**2
+        return self.interior_point_steps * step
 
 
 @dataclass(frozen=True)
@@ -104,6 +116,17 @@ class DualSettings:
         Every later run multiplies it by the same factor once more.
     min_interior_point_tol : float
         Smallest tolerance of the interior point method.
+    least_rank : int
+        A factor of low rank is looked for once the use of one with this rank would pay.
+    least_low_rank : int
+        The smallest of the largest ranks up to which a kernel matrix is factorised.
+    low_rank_share : int
+        A matrix of low rank has at most this fraction (one divided by the setting) of the number
+        of samples as its rank.
+    low_rank_entries : int
+        Largest number of entries of a factor of low rank; zero means that there is none.
+    low_rank_tol : float
+        Part of the trace of the kernel matrix that a factor of low rank may miss.
     assumed_free_share : int
         Earlier Newton steps are taken to have had this fraction (one divided by the setting) of
         the samples free.
@@ -127,4 +150,9 @@ class DualSettings:
     interior_point_share: float = 0.5  # the total is then at most 1.5 times the best choice
     interior_point_tol: float = 0.1  # pair steps have to reach the tolerance from there
     min_interior_point_tol: float = 1e-9  # below, rounding ends the method
+    least_rank: int = 16  # fewer features are seldom of low rank
+    least_low_rank: int = 64  # a factor with so few rows costs less than its products
+    low_rank_share: int = 16  # the run then takes a small part of the time of the pair steps
+    low_rank_entries: int = 4_000_000  # 32 MB
+    low_rank_tol: float = 1e-6  # with more, the pair steps begin far from the optimum
     assumed_free_share: int = 4  # typical of problems on which the solver creeps

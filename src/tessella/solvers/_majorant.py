@@ -1,0 +1,92 @@
+"""A first pair from machines whose kernel is at least every kernel of the set.
+
+Every feasible P is at most the centre times the degree of the cone. Hence
+
+    support(D(w)) ≤ <D(w), degree · centre>,
+
+and the machine with the kernel of ``degree · centre`` maximises a lower bound of the dual value.
+The bound is attained if D(w) has a single direction, which is nearly so with many features: the
+dual vector of this one machine is then nearly optimal, and so is its best response P. Otherwise,
+the value is minimised between P and the centre, and the kernel of the next machine is moved towards
+that of the new P. It keeps a part of all directions: with the kernel of P alone, directions that P
+lacks would cost nothing, and D(w) could be of any size there. Later rounds minimise the value
+between P and the best response to that machine.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.cones import Point, inner
+from tessella.solvers._run import Run
+
+FloatArray = NDArray[np.float64]
+
+_SHRINK = 0.4  # what a round leaves of the directions outside of the parameter
+_WORTH = 0.5  # part of the gap that a round may leave for another one to be worth it
+_LEAST_PROMISING = 0.3  # gap of the first pair from which on the rounds of machines are too many
+_FIRST_STEP = 0.1
+_SEARCH_STEPS = 4  # machines of a line search; the value is flat near its minimum
+_CLOSE = 1.5  # ratio of the ends of an interval in which no further machine is needed
+
+
+def majorant_start(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
+    """Record certified pairs of a few machines, until these do not gain much any more.
+
+    Parameters
+    ----------
+    run : Run
+        The run that takes the records. Its best pair is where a solver may go on.
+    w0 : ndarray of shape (m,), optional
+        Dual vector to start from.
+    svm_tol : float
+        Relative duality gap of the machines.
+
+    Raises
+    ------
+    StopRun
+        If the gap is within the tolerance, a limit is reached or a monitor asks to stop.
+    """
+    cone, problem = run.problem.cone, run.problem
+    largest = cone.degree * cone.centre
+    w = run.svm_at(largest, w0, svm_tol, certified=cone.centre).w
+    point = problem.at(w)
+    run.raise_bound(point)
+    response, left = point.best_response, 1.0
+    run.record(response, run.svm_at(response, w0, svm_tol).w, left)
+    end = cone.centre
+    while (gap := run.gap) < _LEAST_PROMISING:
+        _search(run, end, svm_tol)
+        if run.gap > _WORTH * gap:
+            return
+        left *= _SHRINK
+        P, w = run.best
+        point = problem.at(run.svm_at(P + left * (largest - P), w, svm_tol, P).w)
+        run.raise_bound(point)
+        end = point.best_response
+
+
+def _search(run: Run, end: Point, svm_tol: float) -> None:
+    """Record pairs between the best parameter and another one, towards the smallest value.
+
+    The value is a convex function of the parameter, and its slope is known from each machine.
+    """
+    start, w = run.best
+
+    def falls(gradient: Point) -> bool:
+        return inner(gradient, end) > inner(gradient, start)
+
+    low, high, step = 0.0, 1.0, _FIRST_STEP
+    if not falls(run.problem.at(w).gradient):
+        return
+    for _ in range(_SEARCH_STEPS):
+        P = start + step * (end - start)
+        w = run.svm_at(P, w, svm_tol).w
+        if falls(run.record(P, w, step).gradient):
+            low = step
+        else:
+            high = step
+        if high < _CLOSE * low:
+            return
+        step = np.sqrt(low * high) if low else 0.25 * high

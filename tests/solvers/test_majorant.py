@@ -1,0 +1,66 @@
+"""First pairs from machines whose kernel is at least every kernel of the set."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from solvers.conftest import make_problem
+from solvers.test_frank_wolfe import assert_certified
+from solvers.test_working_set import ROUNDS
+
+from tessella.solvers import SolverStatus, WorkingSetSettings, joint, working_set
+from tessella.svm import solve_dual
+
+
+@pytest.mark.parametrize("n", [2, 8, 24, 40])
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_agrees_with_the_joint_method(task, n, C):
+    problem = make_problem(task, m=150, n=n, C=C, seed=n)
+    result = working_set(problem, tol=1e-6)
+    assert result.status is SolverStatus.OPTIMAL
+    assert_certified(problem, result)
+    assert result.value == pytest.approx(joint(problem, tol=1e-6).value, rel=3e-6)
+
+
+def test_two_machines_are_enough_with_many_features(task):
+    result = working_set(make_problem(task, m=150, n=40), tol=1e-3)
+    assert result.status is SolverStatus.OPTIMAL
+    assert (result.n_svm, result.history[-1].n_newton) == (2, 0)
+
+
+def test_the_first_bound_is_that_of_the_largest_kernel(task):
+    """With the kernel of degree · centre, the dual value is a lower bound of the optimum."""
+    problem = make_problem(task, m=150, n=8)
+    cone = problem.cone
+    largest = solve_dual(problem.kernels.gram(cone.degree * cone.centre), problem.dual, tol=1e-9)
+    first = working_set(problem, tol=1e-12, max_iter=0).history[0]
+    assert largest.objective <= first.bound * (1 + 1e-3)
+    assert first.bound <= joint(problem, tol=1e-6).value
+
+
+def test_machines_between_the_response_and_the_centre_lower_the_value():
+    history = working_set(make_problem("classification", m=400, n=8), tol=1e-9).history
+    searched = [record for record in history if record.n_newton == 0]
+    assert len(searched) > 2
+    assert searched[-1].value < searched[0].value
+    assert searched[-1].gap < 0.7 * searched[0].gap
+    assert all(0.0 < record.step <= 1.0 for record in searched)
+
+
+def test_far_machines_leave_the_rounds_to_the_subsample():
+    """No pair is near enough, and the first P comes from the joint method on a subsample."""
+    problem = make_problem("regression", m=700, n=6, C=10.0)
+    result = working_set(problem, tol=1e-4, settings=WorkingSetSettings(near=0.0))
+    rounds = working_set(problem, tol=1e-4, settings=ROUNDS)
+    assert result.history[0].n_newton == 0
+    first = next(record for record in result.history if record.n_newton)
+    assert first.n_newton == rounds.history[0].n_newton
+    assert result.value == pytest.approx(rounds.value, rel=2e-4)
+
+
+def test_time_that_ends_in_the_first_machine_leaves_a_certified_pair(task):
+    problem = make_problem(task, m=400, n=8)
+    result = working_set(problem, time_limit=1e-9)
+    assert result.status is SolverStatus.TIME_LIMIT
+    assert_certified(problem, result)
+    assert np.trace(result.parameter) == pytest.approx(np.trace(problem.cone.centre))
