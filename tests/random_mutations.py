@@ -5,16 +5,18 @@ place in the code of ``problems/``, ``svm/`` and ``kernels/``, and a change of t
 operators of Cosmic Ray (another arithmetic operator, another comparison, a number that is one
 larger, a negated condition, a loop that never runs, ...). Annotations and docstrings are left out,
 because they do nothing. Each mutant is tried with the tests of its folder in a copy of the
-package; if these do not notice, with the tests of the layers that use it.
+package; if these do not notice, with the tests of the layers that use it. With a coverage file that
+knows the tests of each line, those that run the line are tried, a random part of them first.
 
-    python tests/random_mutations.py --count 60 --results mutants.jsonl
+    python -m pytest --cov=tessella --cov-context=test --cov-report= -n 2
+    python tests/random_mutations.py --count 60 --results mutants.jsonl --coverage .coverage
     python tests/random_mutations.py --count 300 --results mutants.jsonl   # goes on from there
     python tests/random_mutations.py --results mutants.jsonl --report mutants.md --count 0
 
 The same seed and the same sources give the same mutants in the same order, and a larger count
 contains a smaller one. Results are kept by the text of the mutant, so that a run that was stopped
 goes on, and after a change of the tests only the survivors have to be tried again (``--retry``).
-Needs the packages of the ``test`` extra and ``cosmic-ray``.
+Needs the packages of the ``test`` extra, ``cosmic-ray`` and, for a coverage file, ``pytest-cov``.
 """
 
 from __future__ import annotations
@@ -47,6 +49,9 @@ TESTS = {
         ("solvers/test_sums.py", "estimators", "inspection", "features"),
     ),
 }
+
+FIRST_TESTS = 40  # of those that run a line; most mutants are noticed by nearly any of them
+MOST_TESTS = 1500  # that are named one by one; of more, the folders are tried
 
 Place = tuple[tuple[int, int], tuple[int, int]]
 
@@ -164,13 +169,55 @@ def mutants(seed: int) -> Iterator[tuple[Mutant, str]]:
         yield Mutant(file, line, name.removeprefix("core/"), old, new), text
 
 
-def noticed_by(mutant: Mutant, text: str, copy: Copy) -> str | None:
+class Covering:
+    """The tests that run each line of the package, from a coverage file with contexts."""
+
+    def __init__(self, path: Path) -> None:
+        from coverage import CoverageData
+
+        self._data = CoverageData(str(path))
+        self._data.read()
+        files = self._data.measured_files()
+        self._lines = {
+            name.split("/tessella/", 1)[1]: self._data.contexts_by_lineno(name)
+            for name in files
+            if "/tessella/" in name
+        }
+
+    def tests(self, mutant: Mutant) -> list[tuple[str, ...]] | None:
+        """Groups of tests to try one after the other; None if only the import runs the line."""
+        start = start_of_statement((PACKAGE / mutant.file).read_text(), mutant.line)
+        contexts = self._lines.get(mutant.file, {}).get(start, [])
+        names = sorted({own.split("|")[0].removeprefix("tests/") for own in contexts if own})
+        if not names:
+            return None
+        random.Random(0).shuffle(names)
+        first, others = tuple(names[:FIRST_TESTS]), tuple(names[FIRST_TESTS:])
+        if len(others) > MOST_TESTS:
+            return [first, *TESTS[mutant.file.split("/")[0]]]
+        return [first, others] if others else [first]
+
+
+def start_of_statement(source: str, line: int) -> int:
+    """The first line of the innermost statement that a line belongs to."""
+    around = [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    return max((node.lineno for node in around), default=line)
+
+
+def noticed_by(
+    mutant: Mutant, text: str, copy: Copy, covering: Covering | None = None
+) -> str | None:
     """The test that fails with a mutant, or None; the copy is left as it was."""
     path = copy.package / mutant.file
     whole = path.read_text()
     path.write_text(text)
+    own = None if covering is None else covering.tests(mutant)
     try:
-        for tests in TESTS[mutant.file.split("/")[0]]:
+        for tests in TESTS[mutant.file.split("/")[0]] if own is None else own:
             try:
                 test = copy.failed_test(tests)
             except MutationError:
@@ -213,11 +260,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--results", type=Path, default=Path("mutants.jsonl"))
     parser.add_argument("--report", type=Path, help="a file for the table")
+    parser.add_argument("--coverage", type=Path, help="a coverage file with the tests of each line")
     parser.add_argument("--retry", action="store_true", help="try the survivors again")
     options = parser.parse_args()
     # Tests of Ctrl-C need it to work; a shell turns it off for what it runs in the background.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     results = read_results(options.results)
+    covering = Covering(options.coverage) if options.coverage else None
     chosen: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Copy(Path(folder) / "copy")
@@ -227,7 +276,7 @@ def main() -> int:
             known = results.get(mutant.key)
             if known is None or (options.retry and known["test"] is None):
                 start = time.monotonic()
-                test = noticed_by(mutant, text, copy)
+                test = noticed_by(mutant, text, copy, covering)
                 seconds = round(time.monotonic() - start)
                 known = {**asdict(mutant), "key": mutant.key, "test": test, "seconds": seconds}
                 with options.results.open("a") as file:

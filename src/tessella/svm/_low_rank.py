@@ -89,6 +89,17 @@ def low_rank(
     -----
     Reads one row of K and takes 2 m r operations for the r-th row of the factor. The factorisation
     of a matrix whose eigenvalues fall slowly ends early.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.svm import low_rank
+    >>> X = np.random.default_rng(0).standard_normal((50, 3))
+    >>> factor = low_rank(X @ X.T, 10, 1e-9)
+    >>> factor.rank
+    3
+    >>> bool(np.allclose(factor.Z.T @ factor.Z, X @ X.T))
+    True
     """
     rest = _diagonal(K)
     trace = float(rest.sum())
