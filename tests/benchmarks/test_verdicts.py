@@ -4,6 +4,7 @@ import balance
 import convergence
 import pytest
 import sdp
+import wide
 
 GOOD = {"gap": 1e-7, "counts_svm": True, "n_svm": 12, "n_newton": 500}
 
@@ -58,3 +59,20 @@ def test_pointwise_tries_longer_deltas():
     assert balance.deltas("none", 24) == (0.1, 0.5, 2.0)
     assert balance.deltas("pointwise", 24) == (0.1, 0.5, 2.0, 6.0, 24.0)
     assert balance.deltas("pointwise", 2) == (0.1, 0.5, 2.0)  # n/4 and n are there already
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, "ok"),
+        ({"seconds": 0.51}, "missed: 5.1 times"),
+        ({"gap": 2e-3}, "missed: gap 2e-03"),
+        ({"gap": float("nan")}, "missed: gap nan"),
+        ({"rows": 300, "seconds": 0.3}, "missed: 0.3 s"),
+        ({"columns": 500, "seconds": 9.0}, "ok"),
+        ({"columns": 500, "seconds": 11.0}, "missed: 11 s"),
+    ],
+)
+def test_wide(change, said):
+    good = {"rows": 1000, "columns": 50, "seconds": 0.4, "peer_seconds": 0.1, "gap": 1e-4}
+    assert wide.verdict(good | change) == said
