@@ -140,8 +140,27 @@ def test_another_thread_finds_the_libraries(monkeypatch):
 
 
 def test_libraries_are_found_without_another_thread(monkeypatch):
-    def no_memory(self):
+    def no_memory(*_):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", no_memory)
+    monkeypatch.setattr(_threads._thread, "start_new_thread", no_memory)
     assert _threads._loaded_blas.__wrapped__()
+
+
+def test_a_limit_that_is_not_entered_is_not_held(monkeypatch):
+    """A signal handler may raise an exception while the threads of BLAS are being set."""
+    limit, before = _threads.limit_blas(1), [own.num_threads for own in _threads._loaded_blas()]
+    set_threads, calls = _threads._BlasLimit._set, []
+
+    def interrupted():
+        set_threads()
+        calls.append(len(_threads._BlasLimit._held))
+        if len(calls) == 1:
+            raise TimeoutError
+
+    monkeypatch.setattr(_threads._BlasLimit, "_set", staticmethod(interrupted))
+    with pytest.raises(TimeoutError), limit:
+        raise AssertionError("entered")
+    assert calls == [1, 0]
+    assert (_threads._BlasLimit._held, _threads._BlasLimit._before) == ([], [])
+    assert [own.num_threads for own in _threads._loaded_blas()] == before

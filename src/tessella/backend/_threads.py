@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import threading
 from collections.abc import Callable
@@ -130,18 +131,28 @@ class _BlasLimit:
 
     def __enter__(self) -> None:
         self._entry = self._threads, threading.get_ident()
+        libraries = _loaded_blas()
         with self._lock:
             if not self._before:
-                self._before[:] = [library.num_threads for library in _loaded_blas()]
-            self._held.append(self._entry)
-            self._set()
+                self._before[:] = [library.num_threads for library in libraries]
+            try:
+                self._held.append(self._entry)
+                self._set()
+            except BaseException:  # of a signal handler: the block is not entered
+                self._release()
+                raise
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
+            self._release()
+
+    def _release(self) -> None:
+        """Take the own limit back."""
+        if self._entry in self._held:
             self._held.remove(self._entry)
-            self._set()
-            if not self._held:
-                self._before.clear()
+        self._set()
+        if not self._held:
+            self._before.clear()
 
     @classmethod
     def _set(cls) -> None:
@@ -188,9 +199,18 @@ def _loaded_blas() -> list[Any]:
     """
     _let_blas_allocate()
     found: list[Any] = []
-    finder = threading.Thread(target=lambda: found.append(ThreadpoolController()))
+    # Neither Thread.start nor Thread.join may be left by an exception at any point; a lock may.
+    searching = threading.Lock()
+
+    def search() -> None:
+        try:
+            found.append(ThreadpoolController())
+        finally:
+            searching.release()
+
+    searching.acquire()
     with suppress(RuntimeError):  # there may be no memory for another thread
-        finder.start()
-        finder.join()
+        _thread.start_new_thread(search, ())
+        searching.acquire()
     controller = found[0] if found else ThreadpoolController()
     return list(controller.select(user_api="blas").lib_controllers)
