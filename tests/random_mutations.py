@@ -192,10 +192,17 @@ class Covering:
         if not names:
             return None
         random.Random(0).shuffle(names)
-        first, others = tuple(names[:FIRST_TESTS]), tuple(names[FIRST_TESTS:])
-        if len(others) > MOST_TESTS:
-            return [first, *TESTS[mutant.file.split("/")[0]]]
-        return [first, others] if others else [first]
+        folder = mutant.file.split("/")[0]
+        names.sort(key=lambda name: not name.startswith(TESTS[folder][0]))
+        own = sum(name.startswith(TESTS[folder][0]) for name in names)
+        first, near, far = (
+            names[:FIRST_TESTS],
+            names[FIRST_TESTS:own],
+            names[max(own, FIRST_TESTS) :],
+        )
+        if len(far) > MOST_TESTS:
+            return [tuple(first), *TESTS[folder]]
+        return [tuple(group) for group in (first, near, far) if group]
 
 
 def start_of_statement(source: str, line: int) -> int:
