@@ -9,6 +9,7 @@ from solvers.test_frank_wolfe import assert_certified
 from solvers.test_working_set import ROUNDS
 
 from tessella.solvers import SolverStatus, WorkingSetSettings, joint, working_set
+from tessella.solvers._run import Run
 from tessella.svm import solve_dual
 
 
@@ -64,3 +65,17 @@ def test_time_that_ends_in_the_first_machine_leaves_a_certified_pair(task):
     assert result.status is SolverStatus.TIME_LIMIT
     assert_certified(problem, result)
     assert np.trace(result.parameter) == pytest.approx(np.trace(problem.cone.centre))
+
+
+def test_a_limit_after_the_proof_leaves_the_pair_optimal(monkeypatch):
+    """The time is over in a machine whose inexact dual vector proves the tolerance."""
+    problem, solve = make_problem("classification", m=150, n=40), Run._solve_machines
+
+    def late(self, *arguments):
+        answer, stopped = solve(self, *arguments)
+        return answer, SolverStatus.TIME_LIMIT if self._n_svm == 2 else stopped
+
+    monkeypatch.setattr(Run, "_solve_machines", late)
+    result = working_set(problem, tol=1e-3)
+    assert result.gap <= 1e-3
+    assert result.status is SolverStatus.OPTIMAL

@@ -145,8 +145,7 @@ class Run:
         for P, w in self._monitor.known():
             self._keep(P, self.problem.at(w))
         if self.has_answer and self._max_iter == 0:
-            met = self.gap <= self.tol
-            raise StopRun(SolverStatus.OPTIMAL if met else SolverStatus.MAX_ITER)
+            raise StopRun(SolverStatus.MAX_ITER)
 
     def phase(self, text: str) -> None:
         """Tell the monitor what the run does next."""
@@ -407,8 +406,13 @@ class Run:
             self._best = (P.copy(), point.w.copy(), certificate)
 
     def finish(self, status: SolverStatus) -> SolverResult:
-        """Return the best certified pair as a result with the given status."""
+        """Return the best certified pair as a result with the given status.
+
+        A limit that ends a run whose pair is within the tolerance has cut nothing short.
+        """
         assert self._best is not None
+        if status in (SolverStatus.TIME_LIMIT, SolverStatus.MAX_ITER) and self.gap <= self.tol:
+            status = SolverStatus.OPTIMAL
         P, w, certificate = self._best
         if not self._history:  # stopped before the first iterate, so there is no record yet
             self._add_record(0.0)
