@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tessella_bench._overview import draw_overview, overview
@@ -13,6 +15,12 @@ from tessella_bench._overview import draw_overview, overview
 _BLUE, _GREY, _DARK, _ORANGE = "#0072B2", "#9A9A9A", "#333333", "#D55E00"  # Okabe and Ito's
 _DPI = 150
 _COLUMNS = 4
+# The name of this option changed in matplotlib 3.10.
+_ACROSS: dict[str, Any] = (
+    {"orientation": "horizontal"}
+    if "orientation" in signature(Axes.boxplot).parameters
+    else {"vert": False}
+)
 
 
 def draw(report: dict[str, Any], folder: Path) -> dict[str, Path]:
@@ -138,7 +146,7 @@ def _panel(axes: Any, row: dict[str, Any], titles: dict[str, str]) -> None:
         axes.boxplot(
             values,
             positions=[place],
-            orientation="horizontal",
+            **_ACROSS,
             widths=0.55,
             patch_artist=True,
             manage_ticks=False,

@@ -161,6 +161,8 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         weight = _check_sample_weight(
             sample_weight, np.zeros((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
         )
+        if not weight.any():
+            raise ValueError("All sample weights are zero; at least one has to be positive.")
         reader = TableReader.fit(columns)
         rows = TrainingSet.build(reader.read(columns), target, weight)
         loss_weights(1.0, rows.weight)  # raises an error if they overflow or vanish
