@@ -139,3 +139,12 @@ def test_constant_columns_do_not_change_the_problem():
     padded = np.column_stack([X, np.full(10, 3.0)])
     plain, wide = UnitBox.fit(X).apply(X), UnitBox.fit(padded).apply(padded)
     assert (plain == wide).all()
+
+
+@pytest.mark.parametrize("rule", ["gauss", "sobol"])
+def test_one_node_is_a_rule(rule):
+    """The integral is the value at one point: a kernel of the rank of its basis."""
+    kernels = IntegralKernels(steps, [0.0], [1.0], nodes=1, rule=rule)
+    K = kernels.bind(np.array([[0.1], [0.4], [0.8]])).gram(np.eye(2))
+    assert np.linalg.matrix_rank(K) <= 2
+    assert K[0, 0] == pytest.approx(1.0)

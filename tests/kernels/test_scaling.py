@@ -162,3 +162,19 @@ def test_refusals():
     for scaling in SCALINGS:
         with pytest.raises(ValueError, match="range of feature 0 overflows"):
             UnitBox.fit(np.array([[-1.7e308], [1.7e308]]), scaling=scaling)
+
+
+def test_the_first_feature_with_too_large_a_range_is_named():
+    X = np.zeros((3, 4))
+    X[0, [1, 3]], X[1, [1, 3]] = -1.7e308, 1.7e308
+    with pytest.raises(ValueError, match="range of feature 1 overflows"):
+        UnitBox.fit(X)
+
+
+def test_robust_tails_are_compressed_up_to_their_last_knot():
+    """Beyond half an interquartile range, z is at 1 - 1/(4z), here at 2**20 of them."""
+    values = np.concatenate([np.linspace(-2.0, 2.0, 401), [2.0**20, 2.0**21]])[:, None]
+    box = UnitBox.fit(values, scaling="robust")
+    place = box.apply(np.array([[2.0**20 - 1.0], [2.0**20], [2.0**20 * 1.04]]))[:, 0]
+    slopes = np.diff(place) / np.array([1.0, 2.0**20 * 0.04])
+    assert slopes[0] > 1.5 * slopes[1]

@@ -148,3 +148,10 @@ def test_bad_widths(width):
     kernels.set_params(width=width)
     with pytest.raises(ValueError, match=r"width=.* must be a positive finite number"):
         kernels.bind([[0.0], [1.0]])
+
+
+@pytest.mark.parametrize("kernel", [GaussianKernels(), LaplaceKernels(), MaternKernels()])
+def test_memory_is_that_of_the_rows_and_their_copies(kernel):
+    """Coordinates of both sides and their products with weights, in float64."""
+    assert kernel.memory_estimate(100, 6, 8) == 100 * (3 * 6 + 3) * 8
+    assert kernel.memory_estimate(100, 6, 4) == kernel.memory_estimate(100, 6, 8)

@@ -326,3 +326,13 @@ def _unit(n, i, j):
     unit[i, j] += 0.5
     unit[j, i] += 0.5
     return unit
+
+
+def test_rows_without_weight_are_passed_over():
+    """All rows of the first tile have weight zero, and later tiles count."""
+    X = np.random.default_rng(0).random((1100, 2))
+    kernels = TessellatedKernels(1, 0.3, "xz").bind(X)
+    w = np.where(np.arange(1100) >= 1060, np.sin(np.arange(1100.0)), 0.0)
+    kept = np.flatnonzero(w)
+    expected = kernels.subset(kept).gradient(w[kept])
+    np.testing.assert_allclose(kernels.gradient(w), expected, rtol=1e-9, atol=1e-12)

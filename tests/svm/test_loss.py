@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, replace
+from dataclasses import FrozenInstanceError, dataclass, replace
 
 import numpy as np
 import pytest
@@ -330,3 +330,34 @@ def test_bad_losses():
         DualProblem(OwnSquaredLoss(np.nan * fine, fine))
     with pytest.raises(ValueError, match="C must be finite"):
         HingeLoss([1.0, -1.0], np.inf)
+
+
+@pytest.mark.parametrize(
+    "loss", [HingeLoss([-1, 1], 2.0), TubeLoss([0.0, 1.0], 2.0, 0.1), SquaredLoss([0.0, 1.0], 2.0)]
+)
+def test_losses_cannot_be_changed(loss):
+    """Problems keep what they have computed from their losses."""
+    with pytest.raises(FrozenInstanceError):
+        loss.target = np.zeros(2)
+    with pytest.raises(ValueError, match="read-only"):
+        loss.target[0] = 3.0
+    if isinstance(loss, SquaredLoss):
+        with pytest.raises(ValueError, match="read-only"):
+            loss.C[0] = 3.0
+
+
+def test_a_loss_with_one_bound_is_not_smooth():
+    @dataclass(frozen=True)
+    class OneSided(OwnSquaredLoss):
+        @property
+        def upper(self):
+            return np.full(len(self.target), 5.0)
+
+    target = np.array([0.0, 1.0, 3.0])
+    assert DualProblem(OwnSquaredLoss(target, np.ones(3))).is_smooth
+    assert not DualProblem(OneSided(target, np.ones(3))).is_smooth
+
+
+def test_a_smooth_dual_takes_no_pair_steps():
+    answer = solve_dual(np.eye(3), DualProblem.ridge([0.0, 1.0, 5.0], 2.0))
+    assert (answer.n_iter, answer.n_newton) == (0, 1)

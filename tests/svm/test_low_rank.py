@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 from reference.programs import svm_primal_value
@@ -120,3 +122,9 @@ def test_a_worse_point_of_the_factor_is_not_taken(monkeypatch):
     assert ours.status is DualStatus.OPTIMAL
     assert ours.objective == pytest.approx(usual.objective, rel=1e-6)
     assert ours.n_iter < 1.5 * usual.n_iter  # not all over again
+
+
+def test_factors_cannot_be_changed():
+    factor = LowRankMatrix(np.ones((1, 2)), np.zeros(2))
+    with pytest.raises(FrozenInstanceError):
+        factor.rest = np.ones(2)
