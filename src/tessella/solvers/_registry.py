@@ -56,7 +56,7 @@ SOLVERS: dict[str, Solver] = {
 }
 
 _JOINT_MAX_ROWS = 200
-_JOINT_MAX_DEGREE = 48
+_JOINT_MAX_DEGREE = DEFAULT_SETTINGS.many_params  # from which on a few machines are faster
 
 
 def check_solver(name: str) -> None:
