@@ -243,6 +243,48 @@ def test_leading_faces_hold_the_point_and_what_is_promising():
     assert weights.leading_face(mu, D, weights.spectrum(D), 200, []).complete
 
 
+def test_narrow_faces_hold_what_matters_in_the_point_or_the_gradient():
+    rng = np.random.default_rng(12)
+    cone = PSD(40)
+    Q = np.linalg.qr(rng.standard_normal((40, 40)))[0]
+    shares, values = np.zeros(40), np.zeros(40)
+    shares[:4], values[3:9], values[9:] = [8.0, 4.0, 2.0, 0.1], 5.0, 0.01
+    P = cone.normalised((Q * shares) @ Q.T)
+    D = (Q * values) @ Q.T
+    spectrum, memory = cone.spectrum(D), []
+    found = cone.narrow_face(P, D, spectrum, 0.05, 1, memory)
+    assert found.face.shape == (40, 9)
+    assert not found.complete
+    np.testing.assert_allclose(found.face.T @ found.face, np.eye(9), atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(found.face.T @ Q[:, :9], axis=0), 1.0, rtol=1e-9)
+    assert cone.narrow_face(P, D, spectrum, 0.05, 20, []).face.shape == (40, 20)
+    assert cone.narrow_face(P, D, spectrum, 0.001, 1, []).complete
+    other = (Q * values[::-1]) @ Q.T  # its own leading directions, and those of the first call
+    again = cone.narrow_face(P, other, cone.spectrum(other), 0.05, 1, memory).face
+    first = spectrum.frame[:, -2:]
+    np.testing.assert_allclose(np.linalg.norm(again.T @ first, axis=0), 1.0, rtol=1e-4)
+
+
+def test_balanced_responses_minimise_the_norms_of_the_functions(cone):
+    """With functions G = D in the coordinates of the basis, the sum of squares is <P⁻¹, G>."""
+    rng = np.random.default_rng(13)
+    spectrum = cone.spectrum(random_interior(cone, rng))
+    P = cone.balanced_response(spectrum)
+    assert cone.contains(P)
+    best = cone.forms(P, spectrum.frame) / cone.sizes
+    value = float((spectrum.values / best).sum())
+    for _ in range(20):
+        shares = rng.dirichlet(np.ones(len(best)))
+        assert float((spectrum.values / shares).sum()) >= value * (1 - 1e-12)
+    assert value == pytest.approx(float(np.sqrt(spectrum.values).sum()) ** 2, rel=1e-10)
+
+
+def test_directions_that_are_rounding_have_no_part_in_a_balanced_response():
+    cone = PSD(3)
+    P = cone.balanced_response(cone.spectrum(np.diag([4.0, 1.0, 1e-15])))
+    np.testing.assert_allclose(P, np.diag([2.0, 1.0, 0.0]), atol=1e-14)
+
+
 def test_small_cones_move_as_a_whole():
     for cone in (PSD(64), Nonnegative(32), ProductCone([PSD(3), Nonnegative(4)])):
         assert cone.moves_whole

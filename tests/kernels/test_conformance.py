@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+from tessella.backend import BlockDiagonal
 from tessella.cones import PSD, Blocks, LinearSensitivities, ProductCone, inner
 from tessella.kernels import (
     FunctionKernel,
@@ -16,6 +17,7 @@ from tessella.kernels import (
     KernelDictionary,
     KernelsOnFeatures,
     KernelSum,
+    KernelWorkspace,
     LaplaceKernels,
     LearnedKernel,
     MaternKernels,
@@ -255,6 +257,62 @@ def test_sensitivities_of_a_stack(kernels, X):
     rows = np.array([0, 2, 7, 12, 13, 20, 28])
     moments = stack.moments(rng.standard_normal(stack.n_samples))
     check_sensitivities(moments, stack.cone, random_face(stack.cone, rng), rows)
+
+
+def test_machines_on_some_rows_are_the_stack_of_them(kernels, X):
+    """Also with dual vectors that are zero on a machine, and machines without a chosen row."""
+    rng = np.random.default_rng(25)
+    parts = (np.arange(9), np.array([9, 4, 11]), np.arange(5, len(X)))
+    machines = kernels.bind_machines(X, parts)
+    stack = StackedKernels([kernels.bind_resolved(X[own]) for own in parts])
+    assert (machines.n_samples, machines.n_machines) == (stack.n_samples, 3)
+    P = random_positive(stack.cone, rng)
+    factors = stack.cone.positive_factors(P)
+    for centred in (False, True):
+        expected = stack.factor_gram(factors, centred, None)
+        scale = np.abs(expected).max()
+        for found in (
+            machines.factor_gram(factors, centred, None),
+            whole(machines.factor_blocks(factors, centred)),
+        ):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * scale)
+    memory, other = KernelWorkspace(np.float64), KernelWorkspace(np.float64)
+    given = zip(machines.svm_kernels(factors, memory), stack.machines, strict=True)
+    for found, part in given:
+        expected = part.svm_kernel(factors, other)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * scale)
+    np.testing.assert_allclose(machines.diag(P), stack.diag(P), rtol=1e-11, atol=1e-13 * scale)
+    new = scaled(4)
+    np.testing.assert_allclose(machines.cross(new, P), stack.cross(new, P), atol=1e-11 * scale)
+    w = rng.standard_normal(stack.n_samples)
+    w[9:12] = 0.0
+    w[[0, 15]] = 0.0
+    check_moments(machines, stack, w, P)
+    w[10] = 1.0
+    check_moments(machines, stack, w, P)
+    rows = np.array([0, 2, 7, 12, 13, 20, 28])
+    face = random_face(stack.cone, rng)
+    pair = [own.moments(w).sensitivities(face, rows) for own in (machines, stack)]
+    M = random_symmetric(stack.cone.face(face), rng)
+    np.testing.assert_allclose(pair[0].apply(M), pair[1].apply(M), atol=1e-10 * scale)
+    smaller = [own.restrict(rows, face) for own in (machines, stack)]
+    assert smaller[0].n_machines == 2
+    M = random_positive(stack.cone.face(face), rng)
+    check_moments(*smaller, w[rows], M)
+    check_moments(machines.subset(rows), stack.subset(rows), w[rows], P)
+
+
+def whole(K):
+    return K.whole() if isinstance(K, BlockDiagonal) else K
+
+
+def check_moments(machines, stack, w, P):
+    cone, found, expected = stack.cone, machines.moments(w), stack.moments(w)
+    assert_near(cone, found.gradient, expected.gradient, 1e-11)
+    scores = expected.scores(P)
+    close = {"rtol": 0, "atol": 1e-10 * np.abs(scores).max()}
+    np.testing.assert_allclose(found.scores(P), scores, **close)
+    np.testing.assert_allclose(found.factor_scores(cone.positive_factors(P)), scores, **close)
 
 
 def check_sensitivities(moments, cone, face, rows):

@@ -11,24 +11,26 @@ from reference.programs import kernel_learning
 from tessella.kernels import PolynomialKernels, StackedKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SOLVERS, SolverStatus, working_set
-from tessella.solvers.central_path import RestrictedProblem
-from tessella.svm import DualProblem, best_intercept
+from tessella.solvers.central_path import RestrictedProblem, inwards, state_near
+from tessella.svm import DualProblem, InteriorPoint, best_intercept, solve_dual
 
 LARGE = 240
 
 
-def three_classes(m, *, kernels=None, C=4.0, seed=0):
+def three_classes(m, *, kernels=None, C=4.0, seed=0, n=2, shared=False):
     """One machine per pair of classes, as in one-versus-one classification."""
     rng = np.random.default_rng(seed)
-    X = rng.random((m, 2))
+    X = rng.random((m, n))
     y = np.digitize(np.sin(4 * X[:, 0]) + X[:, 1] + 0.2 * rng.standard_normal(m), [0.8, 1.4])
     kernels = kernels or TessellatedKernels(1, 0.3)
-    parts, duals = [], []
+    rows, duals = [], []
     for a, b in combinations(range(3), 2):
-        rows = np.flatnonzero((y == a) | (y == b))
-        parts.append(kernels.bind(X[rows]))
-        duals.append(DualProblem.classification(np.where(y[rows] == a, 1.0, -1.0), C))
-    return SaddlePoint(StackedKernels(parts), DualProblem.stacked(duals))
+        rows.append(np.flatnonzero((y == a) | (y == b)))
+        duals.append(DualProblem.classification(np.where(y[rows[-1]] == a, 1.0, -1.0), C))
+    if shared:
+        return SaddlePoint(kernels.bind_machines(X, rows), DualProblem.stacked(duals))
+    stack = StackedKernels([kernels.bind(X[own]) for own in rows])
+    return SaddlePoint(stack, DualProblem.stacked(duals))
 
 
 @pytest.fixture(scope="module")
@@ -120,12 +122,70 @@ def test_sensitivities_of_a_stack_by_finite_differences(kernels, r):
     )
 
 
-def test_larger_stacks_reach_small_gaps():
-    problem = three_classes(LARGE)
+@pytest.mark.parametrize("shared", [False, True])
+def test_larger_stacks_reach_small_gaps(shared):
+    problem = three_classes(LARGE, shared=shared)
     answer = working_set(problem, tol=1e-6)
     assert answer.status is SolverStatus.OPTIMAL
     assert problem.certificate(answer.parameter, answer.w).gap <= 1e-6
     assert answer.n_svm <= 8
+    assert answer.history[-1].n_newton <= 60
+
+
+@pytest.mark.parametrize("n", [2, 40])
+def test_machines_that_share_rows_are_those_of_the_stack(n):
+    """With few features all directions of P move together, with many features some of them."""
+    stacked, shared = (three_classes(150, n=n, shared=own) for own in (False, True))
+    answers = [working_set(problem, tol=1e-5) for problem in (stacked, shared)]
+    assert answers[1].status is SolverStatus.OPTIMAL
+    assert answers[0].value == pytest.approx(answers[1].value, rel=2e-5)
+    found = answers[1].parameter, answers[1].w
+    got, expected = shared.certificate(*found), stacked.certificate(*found)
+    assert got.upper == pytest.approx(expected.upper, rel=1e-10)
+    assert got.lower == pytest.approx(expected.lower, rel=1e-10)
+    np.testing.assert_allclose(got.intercept, expected.intercept, rtol=1e-8, atol=1e-9)
+
+
+def test_steps_satisfy_the_equations_of_all_machines():
+    """A step of length t leaves 1 - t of the residuals of the linear equations."""
+    problem = three_classes(LARGE, shared=True)
+    rng = np.random.default_rng(3)
+    rows = np.sort(rng.permutation(problem.dual.size)[:120])
+    w = problem.dual.feasible(rng.standard_normal(problem.dual.size))
+    restricted = RestrictedProblem(problem, rows, w)
+    cone = restricted.cone
+    start = state_near(restricted, cone.interior(cone.centre), inwards(restricted.halves, w[rows]))
+    method = InteriorPoint(restricted, *start)
+    for _ in range(4):
+        sums, trace = method.sum_residual, method.trace_residual
+        length = method.advance()
+        assert length > 0.1
+        scale = np.abs(method.w).sum()
+        np.testing.assert_allclose(method.sum_residual, (1 - length) * sums, atol=1e-10 * scale)
+        assert method.trace_residual == pytest.approx((1 - length) * trace, abs=1e-10)
+
+
+def test_the_first_parameter_has_the_directions_of_all_machines():
+    """Machines with the largest kernel prove the first bound, and all of them shape the first P."""
+    problem = three_classes(150, n=40, shared=True)
+    first = working_set(problem, tol=1e-12, max_iter=0).history[0]
+    cone = problem.cone
+    w = []
+    K = problem.kernels.gram(cone.degree * cone.centre)
+    for rows, machine in zip(problem.dual.machines, problem.dual.each, strict=True):
+        w.append(solve_dual(K[rows, rows], machine, tol=1e-9).w)
+    point = problem.at(np.concatenate(w))
+    assert first.bound == pytest.approx(point.lower, rel=0.05)
+    assert first.bound <= point.lower * (1 + 1e-9)
+    best = solve_all(problem, point.best_response)
+    assert first.value < 0.3 * best
+
+
+def solve_all(problem, P):
+    """The sum of the values of the machines with the kernel of P."""
+    K = problem.kernels.gram(P)
+    parts = zip(problem.dual.machines, problem.dual.each, strict=True)
+    return sum(solve_dual(K[rows, rows], own, tol=1e-6).objective for rows, own in parts)
 
 
 def test_a_machine_that_cannot_move_is_left_out_of_a_round():

@@ -1,7 +1,8 @@
 """Memory and threads of the machine, and the data structures of the compiled core."""
 
+from tessella.backend._block_diagonal import BlockDiagonal
 from tessella.backend._memory import available_memory, format_bytes, require_memory
-from tessella.backend._product_form import KernelOnDemand, ProductForm
+from tessella.backend._product_form import KernelOnDemand, ProductForm, centred_separable
 from tessella.backend._threads import (
     effective_threads,
     in_threads,
@@ -10,9 +11,11 @@ from tessella.backend._threads import (
 )
 
 __all__ = [
+    "BlockDiagonal",
     "KernelOnDemand",
     "ProductForm",
     "available_memory",
+    "centred_separable",
     "effective_threads",
     "format_bytes",
     "in_threads",

@@ -57,6 +57,19 @@ class ProductForm:
         """Return the submatrix of some rows and the same columns."""
         return ProductForm(self.room[rows], self.high[rows], self.first[rows], self.second[rows])
 
+    def centred(self, row_means: FloatArray) -> ProductForm:
+        """Return the matrix HKH with H = I - 11ᵀ/m, given the means of the rows of K."""
+        separable = centred_separable(self.first, self.second, row_means)
+        return ProductForm(self.room, self.high, *separable)
+
+
+def centred_separable(
+    first: FloatArray, second: FloatArray, row_means: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the separable part of a symmetric matrix minus its row and column means."""
+    shift = 0.5 * row_means.mean() - row_means
+    return np.column_stack([first, shift]), np.column_stack([second, np.ones_like(shift)])
+
 
 class KernelOnDemand:
     """Kernel matrix whose rows are computed when a solver needs them, and then stored.

@@ -279,6 +279,18 @@ class Cone(ABC):
         shares[np.argmax(spectrum.values)] = 1.0
         return self.compose(shares, spectrum.frame)
 
+    def balanced_response(self, spectrum: Spectrum) -> Point:
+        """Return the feasible P whose shares are in proportion to the roots of the spectrum of D.
+
+        For the dual vector w of machines with the kernel of the centre, this P minimises the sum
+        of the values of their functions, which are written in terms of the basis functions: with
+        G = P D P, the sum of the squared norms is ``trace(P⁻¹ G)``, which is smallest for P in
+        proportion to the root of G. Directions that are rounding errors are left out.
+        """
+        shares = np.sqrt(np.maximum(spectrum.values, 0.0))
+        shares[shares < _NO_ROOT * shares.max(initial=0.0)] = 0.0
+        return self.compose(shares / float(shares.sum()), spectrum.frame)
+
     def normalised(self, P: Point) -> Point:
         """Return P scaled to trace one."""
         return P / self.trace(P)
@@ -345,6 +357,7 @@ class Cone(ABC):
         return 0.9 * self.normalised(P) + 0.1 * self.centre
 
 
+_NO_ROOT = 1e-6  # ratio of two shares below which the root of a share is one of a rounding error
 _NO_SHARE = 1e-12  # share of the trace below which a vertex is a rounding error
 
 

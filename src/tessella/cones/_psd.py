@@ -168,6 +168,42 @@ class PSD(Cone):
         memory.append(leading[:, -_REMEMBERED:])
         return LeadingFace(span, False)
 
+    def narrow_face(
+        self,
+        P: FloatArray,
+        D: FloatArray,
+        spectrum: Spectrum,
+        part: float,
+        fewest: int,
+        memory: list[Any],
+    ) -> LeadingFace:
+        """Return the smallest face with the directions that matter in P or in D.
+
+        These are the directions in which the sum of both matrices, each divided by its largest
+        eigenvalue, is above `part`. Several machines have many such directions, and the cost of a
+        Newton step grows with the fourth power of their number.
+
+        Parameters
+        ----------
+        P : ndarray of shape (n, n)
+            Feasible matrix.
+        D : ndarray of shape (n, n)
+            Gradient of wᵀK(P)w at the current dual vector.
+        spectrum : Spectrum
+            Spectrum of D.
+        part : float
+            Value from which on a direction belongs to the face.
+        memory : list
+            Leading directions of earlier calls, which belong to the face too.
+        """
+        largest = float(np.linalg.eigvalsh(P)[-1])
+        both = P / largest + (self.total / self.support(spectrum)) * D
+        both += sum(V @ V.T for V in memory[-_MEMORY:])
+        values, vectors = decomposition(_symmetrised(both))
+        memory.append(spectrum.frame[:, -_REMEMBERED:])
+        kept = (values > part) | (np.arange(self.side) >= self.side - fewest)
+        return LeadingFace(None, True) if kept.all() else LeadingFace(vectors[:, kept], False)
+
     # ------------------------------------------------------------------------------- vectors
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tessella.estimators._layouts import stacked_to_merged
-from tessella.kernels import BoundKernelSet, KernelSet, SharedKernels, StackedKernels
+from tessella.kernels import BoundKernelSet, KernelSet, SharedKernels
 from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
@@ -95,10 +95,10 @@ class Machines:
 
         X holds the scaled training rows.
         """
-        if self.share_rows:
-            return SharedKernels(kernels.bind_resolved(X, dtype=dtype, n_jobs=n_jobs), len(self))
-        parts = [kernels.bind_resolved(X[own], dtype=dtype, n_jobs=n_jobs) for own in self.rows]
-        return parts[0] if len(parts) == 1 else StackedKernels(parts)
+        if len(self) > 1 and not self.share_rows:
+            return kernels.bind_machines(X, self.rows, dtype=dtype, n_jobs=n_jobs)
+        whole = kernels.bind_resolved(X, dtype=dtype, n_jobs=n_jobs)
+        return SharedKernels(whole, len(self)) if self.share_rows else whole
 
     def spread(self, w: FloatArray) -> FloatArray:
         """Coefficients of each machine on all merged rows, of shape (n_machines, n_rows)."""

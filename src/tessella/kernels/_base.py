@@ -10,13 +10,14 @@ map P ↦ K(P) and its adjoint w ↦ D(w).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from tessella.backend import KernelOnDemand, ProductForm
+from tessella.backend import BlockDiagonal, KernelOnDemand, ProductForm
 from tessella.cones import PSD, Cone, Face, Factors, Point, Sensitivities
 from tessella.kernels._predictor import MatrixPredictor, Predictor
 
@@ -137,6 +138,11 @@ class BoundKernelSet(ABC):
         """The set on the rows of each machine, which is the set itself if there is one machine."""
         return (self,)
 
+    @property
+    def n_machines(self) -> int:
+        """Number of machines."""
+        return len(self.machines)
+
     def gram(
         self, P: Point, *, centred: bool = False, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
@@ -170,6 +176,10 @@ class BoundKernelSet(ABC):
         """
         return self.factor_gram(self.cone.square(L), centred, out)
 
+    def factor_blocks(self, factors: Factors, centred: bool) -> NDArray[Any] | BlockDiagonal:
+        """Return K(P) without the zeros between several machines, for a Newton iteration."""
+        return self.factor_gram(factors, centred, None)
+
     def svm_kernel(
         self, factors: Factors, workspace: KernelWorkspace
     ) -> NDArray[Any] | KernelOnDemand:
@@ -184,6 +194,12 @@ class BoundKernelSet(ABC):
             return self.factor_gram(factors, True, workspace.matrix(self.n_samples))
         workspace.rows.hold(form)
         return workspace.rows
+
+    def svm_kernels(
+        self, factors: Factors, workspace: KernelWorkspace
+    ) -> Iterator[NDArray[Any] | KernelOnDemand]:
+        """Yield the matrix of :meth:`svm_kernel` for each machine, in the same memory."""
+        return (machine.svm_kernel(factors, workspace) for machine in self.machines)
 
     def product_form(self, factors: Factors, *, centred: bool = False) -> ProductForm | None:
         """Return K(P) in the form that the compiled loops use, or None if it has no such form.
@@ -257,6 +273,18 @@ class BoundKernelSet(ABC):
     @abstractmethod
     def cross(self, X_new: FloatArray, P: Point) -> FloatArray:
         """Return the kernel between new rows and the training rows, of shape (len(X_new), m)."""
+
+
+def suitable_form(
+    form: ProductForm, workspace: KernelWorkspace, threads: int
+) -> NDArray[Any] | KernelOnDemand:
+    """Return a product form as the matrix, or for many rows as rows that are computed on demand."""
+    if len(form) > _DENSE_ROWS:
+        workspace.rows.hold(form)
+        return workspace.rows
+    K = workspace.matrix(len(form))
+    form.matrix(K, threads)
+    return K
 
 
 class BoundMatrixSet(BoundKernelSet):
@@ -394,6 +422,38 @@ class KernelSet(ABC):
         parameter.
         """
         return self.bind(X, dtype=dtype, n_jobs=n_jobs)
+
+    def bind_machines(
+        self,
+        X: FloatArray,
+        rows: Sequence[NDArray[np.intp]],
+        *,
+        dtype: DTypeLike = np.float64,
+        n_jobs: int | None = None,
+    ) -> BoundKernelSet:
+        """Bind a resolved set to the rows of several machines, one machine after the other.
+
+        Parameters
+        ----------
+        X : ndarray of shape (m, n)
+            Scaled training data.
+        rows : sequence of ndarray of int
+            Positions of the rows of each machine.
+        dtype : float32 or float64
+            Data type of kernel matrices. All other arrays are float64.
+        n_jobs : int, optional
+            Number of threads. None uses all cores that the process may use.
+
+        Returns
+        -------
+        BoundKernelSet
+            The set on the stacked rows. K(P) is block diagonal.
+        """
+        from tessella.kernels._stacked import StackedKernels
+
+        return StackedKernels(
+            [self.bind_resolved(X[own], dtype=dtype, n_jobs=n_jobs) for own in rows]
+        )
 
     def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> KernelSet:
         """Return the set with everything fixed that depends on training rows.

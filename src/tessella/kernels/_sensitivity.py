@@ -281,6 +281,11 @@ class RowwiseSensitivities(Sensitivities):
             column[j] *= 0.5
         return packed.T
 
+    def columns(self) -> FloatArray | None:
+        """See :meth:`Sensitivities.columns`; None with more columns than half of the rows."""
+        size, side = self._a.shape
+        return self.matrix() if side * (side + 1) < size else None
+
     def transformed(self, F: FloatArray) -> Self:
         """See :meth:`Sensitivities.transformed`."""
         a, g, low, h = (part @ F for part in (self._a, self._g, self._l, self._h))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tessella.backend import BlockDiagonal
 from tessella.backend._lazy import cached_property
 from tessella.cones import Cone, Face, Factors, Point, Sensitivities
 from tessella.kernels._base import (
@@ -62,12 +63,11 @@ class StackedKernels(BoundKernelSet):
         self, factors: Factors, centred: bool, out: NDArray[Any] | None
     ) -> NDArray[Any]:
         """See :meth:`BoundKernelSet.factor_gram`."""
-        shape = (self.n_samples, self.n_samples)
-        K = np.empty(shape, self.dtype) if out is None else out
-        K.fill(0.0)
-        for part, rows in zip(self._parts, self._slices, strict=True):
-            K[rows, rows] = part.factor_gram(factors, centred, None)
-        return K
+        return self.factor_blocks(factors, centred).whole(out)
+
+    def factor_blocks(self, factors: Factors, centred: bool) -> BlockDiagonal:
+        """See :meth:`BoundKernelSet.factor_blocks`."""
+        return BlockDiagonal([part.factor_gram(factors, centred, None) for part in self._parts])
 
     def moments(self, w: ArrayLike) -> StackedMoments:
         """See :meth:`BoundKernelSet.moments`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -143,6 +144,22 @@ class TessellatedKernels(KernelSet):
         plain = replace(self.resolve(rows), floor=0.0)
         return raised(BoundTessellated(plain, rows, np.dtype(dtype), threads), self.floor)
 
+    def bind_machines(
+        self,
+        X: FloatArray,
+        rows: Sequence[NDArray[np.intp]],
+        *,
+        dtype: DTypeLike = np.float64,
+        n_jobs: int | None = None,
+    ) -> BoundKernelSet:
+        """See :meth:`KernelSet.bind_machines`; machines share what depends on a row alone."""
+        from tessella.kernels._tessellated_machines import TessellatedMachines
+
+        whole = self.bind_resolved(X, dtype=dtype, n_jobs=n_jobs)
+        if isinstance(whole, BoundTessellated) and whole.n_powers == 1:
+            return TessellatedMachines(whole, rows)
+        return super().bind_machines(X, rows, dtype=dtype, n_jobs=n_jobs)
+
     def with_floor(self, floor: float) -> TessellatedKernels:
         """See :meth:`KernelSet.with_floor`; the result has the parameter `floor`."""
         return replace(self, floor=floor)
@@ -228,7 +245,15 @@ def _bytes_of_sums(n_features: int, degree: int) -> int:
 
 
 class BoundTessellated(BoundMatrixSet):
-    """:class:`TessellatedKernels` on training rows."""
+    """:class:`TessellatedKernels` on training rows.
+
+    Attributes
+    ----------
+    side : Side
+        The rows, prepared as an argument of the kernel.
+    threads : int
+        Number of threads of the compiled loops.
+    """
 
     def __init__(
         self,
@@ -241,29 +266,34 @@ class BoundTessellated(BoundMatrixSet):
         self.kernels: TessellatedKernels = kernels
         self.dtype = dtype
         self._X = X
-        self._threads = threads
+        self.threads = threads
         self._span = span
         side = Side(kernels._basis(X.shape[1]), X)
-        self._side = side if span is None else side.within(span)
+        self.side = side if span is None else side.within(span)
         self.n_samples = len(X)
-        self.cone = PSD(self._side.basis.n_params, side.basis.n_params)
+        self.cone = PSD(self.side.basis.n_params, side.basis.n_params)
+
+    @property
+    def n_powers(self) -> int:
+        """Number of distinct powers of z, one if the monomials are those of x alone."""
+        return len(self.side.basis.groups)
 
     def factor_gram(
         self, factors: Factors, centred: bool, out: NDArray[Any] | None
     ) -> NDArray[Any]:
         """See :meth:`BoundKernelSet.factor_gram`."""
-        pair = ProductPair((self._side, self._side), *factors)
+        pair = ProductPair((self.side, self.side), *factors)
         if centred:
             pair.subtract_means(self._mean_moments.factor_scores(factors))
         K = np.empty(pair.shape, self.dtype) if out is None else out
-        pair.matrix(K, self._threads)
+        pair.matrix(K, self.threads)
         return K
 
     def product_form(self, factors: Factors, *, centred: bool = False) -> ProductForm | None:
         """See :meth:`BoundKernelSet.product_form`."""
-        if len(self._side.basis.groups) > 1:
+        if self.n_powers > 1:
             return None
-        pair = ProductPair((self._side, self._side), *factors)
+        pair = ProductPair((self.side, self.side), *factors)
         if centred:
             pair.subtract_means(self._mean_moments.factor_scores(factors))
         return pair.form
@@ -275,20 +305,20 @@ class BoundTessellated(BoundMatrixSet):
     def moments(self, w: ArrayLike) -> TessellatedMoments:
         """See :meth:`BoundKernelSet.moments`."""
         dual = as_dual_vector(w, self.n_samples)
-        side, basis = self._side, self._side.basis
+        side, basis = self.side, self.side.basis
         weighted = side.zeta_high * dual[:, None]
         parts = [(weighted[:, group], group) for group in basis.high_groups]
-        pushed = push(side, side, parts, weighted.shape[1], self._threads)
+        pushed = push(side, side, parts, weighted.shape[1], self.threads)
         return TessellatedMoments(side, dual, pushed)
 
     def restrict(self, rows: NDArray[np.intp], face: Face = None) -> BoundTessellated:
         """See :meth:`BoundKernelSet.restrict`."""
         dtype, span = np.dtype(np.float64), within(self._span, face)
-        return BoundTessellated(self.kernels, self._X[rows], dtype, self._threads, span)
+        return BoundTessellated(self.kernels, self._X[rows], dtype, self.threads, span)
 
     def diag(self, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.diag`."""
-        return self._side.diag(*symmetric_factors(checked_parameter(P, self.n_params)))
+        return self.side.diag(*symmetric_factors(checked_parameter(P, self.n_params)))
 
     def cross(self, X_new: FloatArray, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.cross`."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tessella import _core
-from tessella.backend import ProductForm, effective_threads
+from tessella.backend import ProductForm, centred_separable, effective_threads
 from tessella.cones import symmetric_factors
 from tessella.kernels._base import FloatArray, as_rows
 from tessella.kernels._monomials import IntArray
@@ -55,11 +55,8 @@ class ProductPair:
 
     def subtract_means(self, row_means: FloatArray) -> None:
         """Centre the matrix of a side with itself, given its row means."""
-        ones = np.ones_like(row_means)
-        shift = 0.5 * row_means.mean() - row_means
-        for name in ("_first", "_second"):
-            mixed, low = getattr(self, name)
-            setattr(self, name, (np.column_stack([mixed, shift]), np.column_stack([low, ones])))
+        self._first = centred_separable(*self._first, row_means)
+        self._second = centred_separable(*self._second, row_means)
 
     @property
     def form(self) -> ProductForm:

@@ -94,9 +94,9 @@ class SaddlePoint:
             raise ValueError(
                 f"The kernel set has {kernels.n_samples} rows and the SVM has {dual.size}."
             )
-        if len(kernels.machines) != len(dual.starts):
+        if kernels.n_machines != len(dual.starts):
             raise ValueError(
-                f"The kernel set is for {len(kernels.machines)} machines and the SVM has "
+                f"The kernel set is for {kernels.n_machines} machines and the SVM has "
                 f"{len(dual.starts)}."
             )
         self.kernels = kernels

@@ -19,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.cones import Point, inner
+from tessella.problems import DualPoint
 from tessella.solvers._run import Run
 
 FloatArray = NDArray[np.float64]
 
+_ROUGH = 1e-2  # gap of machines that only tell the directions of the first parameter
 _SHRINK = 0.4  # what a round leaves of the directions outside of the parameter
 _WORTH = 0.5  # part of the gap that a round may leave for another one to be worth it
 _LEAST_PROMISING = 0.3  # gap of the first pair from which on the rounds of machines are too many
@@ -50,9 +52,7 @@ def majorant_start(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
     """
     cone, problem = run.problem.cone, run.problem
     largest = cone.degree * cone.centre
-    w = run.svm_at(largest, w0, svm_tol, certified=cone.centre).w
-    point = problem.at(w)
-    run.raise_bound(point)
+    w, point = _largest_machines(run, w0, svm_tol)
     response, left = point.best_response, 1.0
     run.record(response, run.svm_at(response, w0, svm_tol).w, left)
     end = cone.centre
@@ -65,6 +65,40 @@ def majorant_start(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
         point = problem.at(run.svm_at(P + left * (largest - P), w, svm_tol, P).w)
         run.raise_bound(point)
         end = point.best_response
+
+
+def balanced_start(run: Run, w0: FloatArray | None) -> tuple[Point, FloatArray]:
+    """Return a first parameter for several machines, and a dual vector to start from.
+
+    The gradients of the machines have a direction each, and their best response is one of these
+    directions, with which the other machines could do nothing. The balanced response has all of
+    them.
+
+    Parameters
+    ----------
+    run : Run
+        The run, whose lower bound is raised by the dual vector.
+    w0 : ndarray of shape (m,), optional
+        Dual vector to start from.
+
+    Raises
+    ------
+    StopRun
+        If the time of the run is over or the run is interrupted.
+    """
+    w, point = _largest_machines(run, w0, _ROUGH)
+    return run.problem.cone.balanced_response(point.spectrum), w
+
+
+def _largest_machines(
+    run: Run, w0: FloatArray | None, svm_tol: float
+) -> tuple[FloatArray, DualPoint]:
+    """Solve the machines with the largest kernel, which prove a lower bound."""
+    cone = run.problem.cone
+    w = run.svm_at(cone.degree * cone.centre, w0, svm_tol, certified=cone.centre).w
+    point = run.problem.at(w)
+    run.raise_bound(point)
+    return w, point
 
 
 def _search(run: Run, end: Point, svm_tol: float) -> None:

@@ -219,8 +219,7 @@ class Run:
         """
         self._check_start()
         factors = self.problem.cone.positive_factors(P)
-        machines = self.problem.kernels.machines
-        kernels = (machine.svm_kernel(factors, self._workspace) for machine in machines)
+        kernels = self.problem.kernels.svm_kernels(factors, self._workspace)
         return self.svm(kernels, P if certified is None else certified, w0, tol)
 
     def _solve_machines(

@@ -17,6 +17,7 @@ from tessella.svm import (
     Halves,
     Linearisation,
     SmoothDual,
+    shared_product,
     whole_matrix,
 )
 
@@ -49,12 +50,12 @@ class WholeProblem(CentralPathProblem):
         del M
         # Iterates need not satisfy Σw = 0, so the moments must be those of the centred kernel too.
         moments = self.kernels.moments(_centred(w, self.dual))
-        K = self.kernels.gram_factor(L, centred=True)
+        K = self.kernels.factor_blocks(self.cone.square(L), True)
         inner_sensitivities = moments.sensitivities(None, self._rows)
         return Linearisation(
             K=K,
             sensitivities=_Centred(inner_sensitivities, self.dual),
-            scores=self.kernels.times(K, w),
+            scores=shared_product(K, w),
             half_gradient=0.5 * moments.gradient,
         )
 
@@ -95,13 +96,13 @@ class RestrictedProblem(CentralPathProblem):
     def linearise(self, w: FloatArray, M: Point, L: Point) -> Linearisation:
         """See :meth:`CentralPathProblem.linearise`."""
         moments = self._kernels.moments(w)
-        K = self._kernels.gram_factor(L)
+        K = self._kernels.factor_blocks(self.cone.square(L), False)
         moving = moments.sensitivities(None, self._all)
         half_gradient = 0.5 * moments.gradient + self._held.adjoint(w)
         return Linearisation(
             K=K,
             sensitivities=moving.plus(self._held),
-            scores=K @ w + self._held.apply(M),
+            scores=shared_product(K, w) + self._held.apply(M),
             half_gradient=half_gradient + self._held_half_gradient,
         )
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend import limit_blas
-from tessella.cones import PSD, Face, Point
+from tessella.cones import PSD, Face, LeadingFace, Point
 from tessella.problems import SaddlePoint
-from tessella.solvers._majorant import majorant_start
+from tessella.solvers._majorant import balanced_start, majorant_start
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, require_bounds, run_to_end
 from tessella.solvers.central_path import (
@@ -69,6 +69,12 @@ class WorkingSetSettings:
         of the working set is not doubled, because the set grows with these support vectors.
     directions : int
         Number of directions in which a large parameter moves at first.
+    part : float
+        Value of a direction, relative to the largest one, from which on the parameter of several
+        machines moves in it at first.
+    fewest : int
+        Smallest number of directions in which the parameter of several machines moves. A large
+        parameter moves in four times as many at first.
     trim : float
         Fraction of the tolerated gap that dropping directions of the parameter may cost.
     shrink : float
@@ -99,6 +105,8 @@ class WorkingSetSettings:
     moved: float = 0.1
     growth: float = 1.05
     directions: int = 32
+    part: float = 0.02
+    fewest: int = 12
     trim: float = 0.03
     shrink: float = 0.3
     many_params: int = 48
@@ -131,7 +139,8 @@ def working_set(
     free and nearly free samples is solved by the interior point method of :func:`joint`, while the
     other samples are held at their bounds. The first P of a single machine with up to 800 rows is
     the best response to machines whose kernel is at least every kernel of the set, which are
-    optimal themselves if there are many features. Otherwise, it comes from that method on a small
+    optimal themselves if there are many features. Several machines have the directions of all such
+    machines in their first P. Otherwise, it comes from that method on a small
     sample, stratified by machine and class, whose C is raised to keep the weight of the loss.
     Samples that an SVM has moved although the round held them belong to all later working sets. So
     do all support vectors seen so far, as long as they are few. The method typically needs two to
@@ -183,7 +192,9 @@ def working_set(
     A large parameter moves only within a face of its cone that is likely to contain the optimum.
     Beyond n_P = 64 a matrix moves within the span of its own leading eigenvectors, those of D(w),
     and the top ones of earlier rounds. The span has 32 directions at first and is doubled like the
-    working set. Of more than 32 weights, those move that are not zero or whose kernels have the
+    working set. The matrix of several machines moves, whatever its side, in the directions in which
+    it or D(w) has more than a fiftieth of its largest eigenvalue, at least 12, or 48 beyond n_P =
+    64. Of more than 32 weights, those move that are not zero or whose kernels have the
     largest wᵀK_i w.
     """
     require_bounds("working-set", problem)
@@ -208,6 +219,7 @@ class _WorkingSet:
     ) -> None:
         self._run, self._settings = run, settings
         self._problem, self._cone, self._dual = run.problem, run.problem.cone, run.problem.dual
+        self._several = len(self._dual.starts) > 1
         self._rng = np.random.default_rng(0)
         self._least_rows = max(
             settings.first_rows,
@@ -234,8 +246,13 @@ class _WorkingSet:
     def _first_parameter(self) -> Point:
         """Return the parameter of a few machines or of a subsample, by the number of rows.
 
-        A large parameter comes from growing subsamples.
+        Several machines determine it together. A large parameter of one machine comes from growing
+        subsamples.
         """
+        if self._several and isinstance(self._cone, PSD) and self._dual.kappa_rises():
+            self._run.phase(f"first kernel from {len(self._dual.starts)} machines")
+            first, self._w = balanced_start(self._run, self._w)
+            return first
         if self._majorant_pays():
             self._run.phase(f"first kernel from machines on {self._dual.size} rows")
             majorant_start(self._run, self._w, 0.1 * self._run.tol)
@@ -259,7 +276,7 @@ class _WorkingSet:
         less than the interior point steps that they save.
         """
         settings, degree = self._settings, self._cone.degree
-        if not isinstance(self._cone, PSD) or len(self._dual.starts) > 1:
+        if not isinstance(self._cone, PSD) or self._several:
             return False
         few = degree <= settings.few_params and self._dual.size <= settings.few_rows
         return (few or degree >= settings.many_params) and self._dual.kappa_rises()
@@ -359,11 +376,11 @@ class _WorkingSet:
     def _svm_tol(self) -> float:
         """Return a small part of the current gap, so that the SVM does not decide the outer gap.
 
-        Where the parameter moves within faces, a round costs so much more than an exact SVM that
-        all of them are solved to the end.
+        Where the parameter of one machine moves within faces, a round costs so much more than an
+        exact SVM that all of them are solved to the end.
         """
         exact = 0.1 * self._run.tol
-        if not self._cone.moves_whole:
+        if not (self._cone.moves_whole or self._several):
             return exact
         return max(exact, min(1e-3, 0.02 * self._run.gap))
 
@@ -419,11 +436,25 @@ class _WorkingSet:
     def _choose_face(self) -> Face:
         """Return the face of the cone in which P moves next."""
         point = self._point
-        found = self._cone.leading_face(
-            self._P, point.gradient, point.spectrum, self._directions, self._face_memory
-        )
+        if isinstance(self._cone, PSD) and self._several:
+            found = self._narrow_face(self._cone)
+        else:
+            found = self._cone.leading_face(
+                self._P, point.gradient, point.spectrum, self._directions, self._face_memory
+            )
         self._complete_face = found.complete
         return found.face
+
+    def _narrow_face(self, cone: PSD) -> LeadingFace:
+        """Return the face for several machines, which is wider after each round of small gain."""
+        settings, point, P = self._settings, self._point, self._P
+        assert P is not None
+        growth = self._directions / settings.directions
+        fewest = settings.fewest if cone.moves_whole else int(4 * growth * settings.fewest)
+        return cone.narrow_face(
+            *(P, point.gradient, point.spectrum),
+            *(settings.part / growth**3, fewest, self._face_memory),
+        )
 
     def _minimise(self, method: InteriorPoint, tol: float) -> CentralPathState:
         """Return the best iterate of the interior point method."""

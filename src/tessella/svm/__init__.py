@@ -12,6 +12,7 @@ from tessella.svm._interior_point import (
     CentralPathState,
     InteriorPoint,
     Linearisation,
+    shared_product,
 )
 from tessella.svm._loss import HingeLoss, Loss, PiecewiseLinearLoss, SquaredLoss, TubeLoss
 from tessella.svm._low_rank import LowRankMatrix, low_rank
@@ -44,6 +45,7 @@ __all__ = [
     "interior_point",
     "low_rank",
     "relative_gap",
+    "shared_product",
     "solve_dual",
     "whole_matrix",
 ]

@@ -32,8 +32,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
+from tessella.backend import BlockDiagonal
 from tessella.cones import Cone, Point, Sensitivities, inner
 from tessella.svm._halves import Halves
 from tessella.svm._low_rank import LowRankMatrix
@@ -52,7 +53,7 @@ class Linearisation:
 
     Attributes
     ----------
-    K : ndarray of shape (f, f), or (f / c, f / c), or LowRankMatrix
+    K : ndarray of shape (f, f), or (f / c, f / c), or LowRankMatrix, or BlockDiagonal
         Kernel matrix of the samples that move, for the current M. If c machines share one matrix,
         it is that matrix. Only a single machine without a parameter may have a LowRankMatrix.
     sensitivities : Sensitivities
@@ -63,7 +64,7 @@ class Linearisation:
         The point ½ D(w), to which all samples contribute.
     """
 
-    K: FloatArray | LowRankMatrix
+    K: FloatArray | LowRankMatrix | BlockDiagonal
     sensitivities: Sensitivities
     scores: FloatArray
     half_gradient: Point
@@ -250,9 +251,12 @@ class _Factor(ABC):
 class _WholeFactor(_Factor):
     """One Cholesky factorisation of the whole matrix."""
 
-    def __init__(self, K: FloatArray, T: FloatArray, J: Sensitivities) -> None:
+    def __init__(self, K: FloatArray | BlockDiagonal, T: FloatArray, J: Sensitivities) -> None:
         gram = J.gram()
-        matrix = K.copy() if gram is None else np.add(gram, K, out=gram)
+        if isinstance(K, BlockDiagonal):
+            matrix = K.whole() if gram is None else K.added_to(gram)
+        else:
+            matrix = K.copy() if gram is None else np.add(gram, K, out=gram)
         self._factor = _cholesky(matrix, T)
 
     def solve(self, rhs: FloatArray) -> FloatArray:
@@ -286,21 +290,26 @@ class _MachineFactors(_Factor):
     """
 
     def __init__(
-        self, K: FloatArray, T: FloatArray, columns: FloatArray, dual: DualProblem
+        self,
+        K: FloatArray | BlockDiagonal,
+        T: FloatArray,
+        columns: FloatArray,
+        dual: DualProblem,
     ) -> None:
-        self._machines = dual.machines
+        self._dual, self._machines = dual, dual.machines
         self._factors: list[FloatArray] = []
-        for rows in self._machines:
-            shared = len(K) < len(T)
-            if shared and self._factors and np.array_equal(T[rows], T[self._machines[0]]):
+        blocks = K.blocks if isinstance(K, BlockDiagonal) else [K] * len(self._machines)
+        for block, rows in zip(blocks, self._machines, strict=True):
+            shared = self._factors and block is blocks[0]
+            if shared and np.array_equal(T[rows], T[self._machines[0]]):
                 self._factors.append(self._factors[0])
-                continue
-            block = K.copy() if shared else np.ascontiguousarray(K[rows, rows])
-            self._factors.append(_cholesky(block, T[rows]))
+            else:
+                self._factors.append(_cholesky(block.copy(), T[rows]))
         self._columns = columns
-        self._solved = self._solve_machines(columns)
-        border = columns.T @ self._solved
-        self._border = _cholesky(border, np.ones(len(border)))
+        parts = zip(self._factors, self._machines, strict=True)
+        halves = [lapack.dtrtrs(factor, columns[rows], lower=1)[0] for factor, rows in parts]
+        border = blas.dsyrk(1.0, np.concatenate(halves), trans=1, lower=1)
+        self._border = _cholesky(border.T, np.ones(len(border)))
 
     def _solve_machines(self, rhs: FloatArray) -> FloatArray:
         parts = zip(self._factors, self._machines, strict=True)
@@ -311,13 +320,21 @@ class _MachineFactors(_Factor):
     def solve(self, rhs: FloatArray) -> FloatArray:
         alone = self._solve_machines(rhs)
         coupling = lapack.dpotrs(self._border, self._columns.T @ alone, lower=1)[0]
-        solution: FloatArray = alone - self._solved @ coupling
+        solution: FloatArray = alone - self._solve_machines(self._columns @ coupling)
         return solution
 
+    def sums_of_inverse(self) -> FloatArray:
+        """Return the sums of the inverse over the rows and columns of each pair of machines."""
+        ones = self._solve_machines(np.ones(self._dual.size))
+        coupled = np.add.reduceat(self._columns * ones[:, None], self._dual.starts, axis=0)
+        inner = lapack.dpotrs(self._border, coupled.T, lower=1)[0]
+        sums: FloatArray = np.diag(self._dual.sums(ones)) - coupled @ inner
+        return sums
 
-def shared_product(K: FloatArray | LowRankMatrix, v: FloatArray) -> FloatArray:
+
+def shared_product(K: FloatArray | LowRankMatrix | BlockDiagonal, v: FloatArray) -> FloatArray:
     """Return K times a vector, or times the part of each machine if machines share K."""
-    if isinstance(K, LowRankMatrix) or len(K) == len(v):
+    if not isinstance(K, np.ndarray) or len(K) == len(v):
         return K @ v
     return (v.reshape(-1, len(K)) @ K).ravel()  # K is symmetric
 
@@ -381,16 +398,35 @@ class _NewtonSystem:
 
     def _border(self) -> None:
         """Set up the equations for the changes of ν and ξ after the elimination of w."""
-        machines = np.arange(len(self._dual.starts))
-        rows = np.equal.outer(machines, self._dual.machine_of).astype(np.float64)
-        if self._method.problem.cone.degree:
-            rows = np.vstack([rows, -self._J.apply(self._unit)])
-        self._equations = rows
-        self._solved = self._solve(rows.T)
-        small = rows @ self._solved
-        if len(rows) > len(machines):
-            small[-1, -1] -= inner(self._unit, self._unit)
-        self._small = small
+        count = len(self._dual.starts)
+        trace = [-self._J.apply(self._unit)] if self._method.problem.cone.degree else []
+        self._trace_rows = np.reshape(trace, (len(trace), self._dual.size))
+        if isinstance(self._factor, _MachineFactors):
+            # The solutions for all machines would be a matrix as wide as there are machines.
+            self._solved = None
+            self._small = np.empty((count + len(trace), count + len(trace)))
+            self._small[:count, :count] = self._factor.sums_of_inverse()
+            for row in self._trace_rows:
+                self._small[-1] = self._small[:, -1] = self._equations(self._solve(row))
+        else:
+            machines = np.equal.outer(np.arange(count), self._dual.machine_of)
+            rows = np.vstack([machines, self._trace_rows])
+            self._solved = self._solve(rows.T)
+            self._small = rows @ self._solved
+        if len(trace):
+            self._small[-1, -1] -= inner(self._unit, self._unit)
+
+    def _equations(self, v: FloatArray) -> FloatArray:
+        """Return the sums of a vector over each machine, and its product with the trace row."""
+        return np.concatenate([self._dual.sums(v), self._trace_rows @ v])
+
+    def _solved_for(self, change: FloatArray) -> FloatArray:
+        """Return the solution whose right-hand side is a combination of the equations."""
+        if self._solved is not None:
+            product: FloatArray = self._solved @ change
+            return product
+        count = len(self._dual.starts)
+        return self._solve(change[self._dual.machine_of] + change[count:] @ self._trace_rows)
 
     def _solve(self, rhs: FloatArray) -> FloatArray:
         """Solve the eliminated equations for a vector, or for the columns of a matrix."""
@@ -432,12 +468,12 @@ class _NewtonSystem:
         pushed = rX - self._cone_residual
         rhs = self._T * halves.total(halves.sign * rho / theta) - self._J.apply(pushed)
         a = self._solve(rhs)
-        target = self._equations @ a
+        target = self._equations(a)
         target[:count] += method.sum_residual
         if len(target) > count:
             target[-1] -= inner(self._unit, pushed) + method.trace_residual
         change: FloatArray = np.linalg.solve(self._small, target).astype(np.float64, copy=False)
-        dw = a - self._solved @ change
+        dw = a - self._solved_for(change)
         dnu, dxi = change[:count], float(change[count:].sum())
         pull = self._J.adjoint(dw) - dxi * self._unit
         dX = pushed + pull
