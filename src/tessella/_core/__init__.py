@@ -3,6 +3,7 @@
 from . import _native
 
 absolute_pair_sums = _native.absolute_pair_sums
+JointSteps = _native.JointSteps
 KernelRows = _native.KernelRows
 KernelRows32 = _native.KernelRows32
 instruction_set = _native.instruction_set
@@ -12,6 +13,7 @@ max_product_apply = _native.max_product_apply
 solve_dual = _native.solve_dual
 
 __all__ = [
+    "JointSteps",
     "KernelRows",
     "KernelRows32",
     "absolute_pair_sums",

@@ -1,5 +1,49 @@
-from numpy import float32, float64
+from typing import Any
+
+from numpy import float32, float64, int64
 from numpy.typing import NDArray
+
+class JointSteps:
+    def __init__(
+        self,
+        products: NDArray[float64],
+        a: NDArray[float64],
+        low: NDArray[float64],
+        ratio: NDArray[float64],
+        box: float,
+        held_g: NDArray[float64],
+        held_h: NDArray[float64],
+        held_half_gradient: NDArray[float64],
+        sample: NDArray[int64],
+        sign: NDArray[float64],
+        cost: NDArray[float64],
+        upper: NDArray[float64],
+        curvature: NDArray[float64],
+        sum_w: float,
+        total: float,
+        alpha: NDArray[float64],
+        zl: NDArray[float64],
+        zu: NDArray[float64],
+        P: NDArray[float64],
+        S: NDArray[float64],
+        nu: float,
+        xi: float,
+        scale: float,
+        to_boundary: float,
+        blas: dict[str, Any],
+        lapack: dict[str, Any],
+    ) -> None: ...
+    def advance(self) -> float: ...
+    @property
+    def merit(self) -> float: ...
+    def read(
+        self,
+        alpha: NDArray[float64],
+        zl: NDArray[float64],
+        zu: NDArray[float64],
+        P: NDArray[float64],
+        S: NDArray[float64],
+    ) -> tuple[float, float]: ...
 
 class KernelRows:
     def __init__(self) -> None: ...

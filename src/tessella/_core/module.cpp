@@ -2,9 +2,15 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "joint_steps.hpp"
 #include "kernel_rows.hpp"
 #include "loops.hpp"
 #include "max_product.hpp"
@@ -167,6 +173,107 @@ void bind_rows(nb::module_& m, const char* name) {
       }, "w"_a, "out"_a.noconvert(), "threads"_a, "out = K @ w.");
 }
 
+// A routine of BLAS or LAPACK from the table of SciPy, whose capsules are named by the types of the
+// arguments. Libraries with integers of 64 bits are refused.
+template <class Function>
+Function routine(const nb::dict& table, const char* name) {
+  const nb::object capsule = table[name];
+  const char* types = PyCapsule_GetName(capsule.ptr());
+  if (types == nullptr || std::string(types).find("int *") == std::string::npos) {
+    PyErr_Clear();
+    throw std::invalid_argument(std::string("the routine ") + name + " has unknown arguments");
+  }
+  return reinterpret_cast<Function>(PyCapsule_GetPointer(capsule.ptr(), types));
+}
+
+tessella::LinearAlgebra linear_algebra(const nb::dict& blas, const nb::dict& lapack) {
+  using Table = tessella::LinearAlgebra;
+  Table found;
+  found.dgemm = routine<Table::Product>(blas, "dgemm");
+  found.dsyrk = routine<Table::RankUpdate>(blas, "dsyrk");
+  found.dsyr2k = routine<Table::RankTwoUpdate>(blas, "dsyr2k");
+  found.dsymv = routine<Table::SymmetricTimes>(blas, "dsymv");
+  found.dpotrf = routine<Table::Cholesky>(lapack, "dpotrf");
+  found.dpotrs = routine<Table::CholeskySolve>(lapack, "dpotrs");
+  found.dsyev = routine<Table::Eigenvalues>(lapack, "dsyev");
+  found.dgesvd = routine<Table::SingularValues>(lapack, "dgesvd");
+  return found;
+}
+
+std::vector<double> values_of(const Vector& given) {
+  return {given.data(), given.data() + given.shape(0)};
+}
+
+std::vector<double> values_of(const Matrix& given) {
+  return {given.data(), given.data() + given.shape(0) * given.shape(1)};
+}
+
+using Numbers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+void make_joint_steps(tessella::JointSteps* steps, const Matrix& products, const Matrix& a,
+                      const Matrix& low, const Vector& ratio, double box, const Matrix& held_g,
+                      const Vector& held_h, const Matrix& held_half_gradient,
+                      const Numbers& sample, const Vector& sign, const Vector& cost,
+                      const Vector& upper, const Vector& curvature, double sum_w, double total,
+                      const Vector& alpha, const Vector& zl, const Vector& zu, const Matrix& P,
+                      const Matrix& S, double nu, double xi, double scale, double to_boundary,
+                      const nb::dict& blas, const nb::dict& lapack) {
+  const std::size_t f = a.shape(0), r = a.shape(1), n = sample.shape(0);
+  const auto fits = [](const Matrix& own, std::size_t rows, std::size_t columns) {
+    return own.shape(0) == rows && own.shape(1) == columns;
+  };
+  if (!(fits(products, f, f) && fits(low, f, r) && ratio.shape(0) == f && fits(held_g, f, r) &&
+        held_h.shape(0) == r && fits(held_half_gradient, r, r) && fits(P, r, r) && fits(S, r, r)))
+    throw std::invalid_argument("JointSteps: shapes do not fit");
+  for (const Vector* own : {&sign, &cost, &upper, &curvature, &alpha, &zl, &zu})
+    if (own->shape(0) != n) throw std::invalid_argument("JointSteps: shapes do not fit");
+  for (std::size_t k = 0; k < n; ++k)
+    if (sample.data()[k] < 0 || static_cast<std::size_t>(sample.data()[k]) >= f)
+      throw std::invalid_argument("JointSteps: there is no such sample");
+  if (f == 0 || r == 0 || n == 0) throw std::invalid_argument("JointSteps: nothing moves");
+  const tessella::LinearAlgebra routines = linear_algebra(blas, lapack);
+  tessella::JointProblem problem{f, r, n, products.data(), a.data(), low.data(), ratio.data(), box,
+                                 held_g.data(), held_h.data(), held_half_gradient.data(),
+                                 sample.data(), sign.data(), cost.data(), upper.data(),
+                                 curvature.data(), sum_w, total};
+  tessella::JointSteps::State state{values_of(alpha), values_of(zl), values_of(zu), values_of(P),
+                                    values_of(S), nu, xi};
+  const Computing computing;
+  new (steps) tessella::JointSteps(problem, std::move(state), scale, to_boundary, routines);
+}
+
+nb::tuple read_joint_steps(const tessella::JointSteps& steps, MutableVector alpha,
+                           MutableVector zl, MutableVector zu, MutableMatrix P, MutableMatrix S) {
+  const auto& state = steps.state();
+  const auto write = [](const std::vector<double>& values, auto& out) {
+    if (out.size() != values.size()) throw std::invalid_argument("state: sizes do not fit");
+    std::copy(values.begin(), values.end(), out.data());
+  };
+  write(state.alpha, alpha);
+  write(state.zl, zl);
+  write(state.zu, zu);
+  write(state.P, P);
+  write(state.S, S);
+  return nb::make_tuple(state.nu, state.xi);
+}
+
+void bind_joint_steps(nb::module_& m) {
+  using Steps = tessella::JointSteps;
+  nb::class_<Steps>(m, "JointSteps", "Interior point steps over a matrix P and some samples.")
+      .def("__init__", &make_joint_steps, "products"_a, "a"_a, "low"_a, "ratio"_a, "box"_a,
+           "held_g"_a, "held_h"_a, "held_half_gradient"_a, "sample"_a, "sign"_a, "cost"_a,
+           "upper"_a, "curvature"_a, "sum_w"_a, "total"_a, "alpha"_a, "zl"_a, "zu"_a, "P"_a, "S"_a,
+           "nu"_a, "xi"_a, "scale"_a, "to_boundary"_a, "blas"_a, "lapack"_a)
+      .def("advance", [](Steps& steps) {
+        const Computing computing;
+        return steps.advance();
+      }, "Takes a step; returns its length, 0 if rounding prevents a step.")
+      .def_prop_ro("merit", &Steps::merit, "The largest of the relative residuals.")
+      .def("read", &read_joint_steps, "alpha"_a.noconvert(), "zl"_a.noconvert(),
+           "zu"_a.noconvert(), "P"_a.noconvert(), "S"_a.noconvert(),
+           "Writes the state to the arrays; returns (nu, xi).");
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -190,6 +297,7 @@ NB_MODULE(_native, m) {
         "threads"_a, "out[f] = sum_ij weights[i, j] * abs(columns[f, i] - columns[f, j]).");
   bind_rows<double>(m, "KernelRows");
   bind_rows<float>(m, "KernelRows32");
+  bind_joint_steps(m);
   const char* doc =
       "Solves the SVM dual in place; returns (status, iterations, intercept, objective, primal, "
       "violation).";

@@ -8,6 +8,7 @@ from tessella.kernels._base import (
     KernelWorkspace,
     MatrixMoments,
     Moments,
+    ThinRows,
 )
 from tessella.kernels._bound_dictionary import BoundDictionary
 from tessella.kernels._dictionary import FittedDictionary, KernelDictionary
@@ -22,6 +23,7 @@ from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import SCALINGS, UnitBox, check_scaling, varying_columns
+from tessella.kernels._sensitivity import FactoredSensitivities
 from tessella.kernels._shared import SharedKernels
 from tessella.kernels._single import (
     GaussianKernels,
@@ -39,6 +41,7 @@ __all__ = [
     "BoundDictionary",
     "BoundKernelSet",
     "BoundMatrixSet",
+    "FactoredSensitivities",
     "FiniteKernelSet",
     "FittedDictionary",
     "FunctionKernel",
@@ -64,6 +67,7 @@ __all__ = [
     "SingleKernelSet",
     "StackedKernels",
     "TessellatedKernels",
+    "ThinRows",
     "UnitBox",
     "absolute_pair_sums",
     "basis_functions",

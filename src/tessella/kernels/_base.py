@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -79,6 +79,25 @@ class MatrixMoments(Moments):
         """See :meth:`Moments.factor_scores`."""
         left, right = factors
         return self.scores(left @ right.T)
+
+
+@dataclass(frozen=True)
+class ThinRows:
+    """Training rows of a kernel with one max-product part, apart from their thin matrices.
+
+    Attributes
+    ----------
+    products : ndarray of shape (m, m)
+        Factors of the max-product part.
+    ratio : ndarray of shape (m,)
+        Factor that turns a vector of the max-product part into its moment.
+    box : float
+        Moment of the whole box.
+    """
+
+    products: FloatArray
+    ratio: FloatArray
+    box: float
 
 
 class KernelWorkspace:
@@ -207,6 +226,10 @@ class BoundKernelSet(ABC):
         With this form, a solver can ask for single rows instead of the whole matrix.
         """
         del factors, centred
+        return None
+
+    def thin_rows(self) -> ThinRows | None:
+        """Return what the compiled steps of an interior point method need, or None."""
         return None
 
     def kernel_parameter(self, P: Point) -> Point:

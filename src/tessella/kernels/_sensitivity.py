@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.backend._lazy import cached_property
 from tessella.cones import Sensitivities, SumOfSensitivities, upper_triangle
 
 FloatArray = NDArray[np.float64]
@@ -93,6 +94,7 @@ class FactoredSensitivities(Sensitivities):
         self._high, self._low = high, low
         self._pushed, self._tail, self._h = pushed, tail, h
 
+    @cached_property
     def _g(self) -> FloatArray:
         g: FloatArray = self._pushed @ self._high
         g += self._rows.ratio[:, None] * self._tail
@@ -100,13 +102,13 @@ class FactoredSensitivities(Sensitivities):
 
     def apply(self, M: FloatArray) -> FloatArray:
         """See :meth:`Sensitivities.apply`."""
-        scores = np.einsum("kr,kr->k", self._rows.high @ (self._high @ M), self._g())
+        scores = np.einsum("kr,kr->k", self._rows.high @ (self._high @ M), self._g)
         result: FloatArray = scores + self._rows.low @ (self._low @ (M @ self._h))
         return result
 
     def adjoint(self, v: FloatArray) -> FloatArray:
         """See :meth:`Sensitivities.adjoint`."""
-        result = self._high.T @ (self._rows.high.T @ (v[:, None] * self._g()))
+        result = self._high.T @ (self._rows.high.T @ (v[:, None] * self._g))
         result += np.outer((v @ self._rows.low) @ self._low, self._h)
         return 0.5 * (result + result.T)
 
@@ -127,7 +129,7 @@ class FactoredSensitivities(Sensitivities):
         ah, gh = a @ h_along, self._pushed @ (self._high @ h) + rows.ratio * float(self._tail @ h)
         lh = rows.low @ (self._low @ h)
         mixed = gh[:, None] * (rows.high @ (self._high @ self._low.T))
-        mixed += ah[:, None] * (self._g() @ self._low.T)
+        mixed += ah[:, None] * (self._g @ self._low.T)
         mixed += 0.5 * float(h @ h) * (rows.low @ (self._low @ self._low.T))
         return _gram(
             a,
@@ -145,7 +147,7 @@ class FactoredSensitivities(Sensitivities):
         """Return the same sensitivities in a form with separate vectors for each row."""
         return RowwiseSensitivities(
             a=self._rows.high @ self._high,
-            g=self._g(),
+            g=self._g,
             low=self._rows.low @ self._low,
             h=self._h[None, :],
             group=np.zeros(len(self._pushed), dtype=np.intp),
@@ -219,35 +221,35 @@ class RowwiseSensitivities(Sensitivities):
         h: FloatArray,
         group: NDArray[np.intp],
     ) -> None:
-        self._a, self._g, self._l, self._h, self._group = a, g, low, h, group
+        self.a, self.g, self.low, self.h, self.group = a, g, low, h, group
 
     @classmethod
     def stacked(cls, parts: Sequence[RowwiseSensitivities]) -> RowwiseSensitivities:
         """Return the sensitivities of several sets of rows, one after the other."""
-        offsets = np.cumsum([0, *(len(part._h) for part in parts)])
+        offsets = np.cumsum([0, *(len(part.h) for part in parts)])
         return cls(
-            a=np.concatenate([part._a for part in parts]),
-            g=np.concatenate([part._g for part in parts]),
-            low=np.concatenate([part._l for part in parts]),
-            h=np.concatenate([part._h for part in parts]),
-            group=np.concatenate([part._group + offsets[k] for k, part in enumerate(parts)]),
+            a=np.concatenate([part.a for part in parts]),
+            g=np.concatenate([part.g for part in parts]),
+            low=np.concatenate([part.low for part in parts]),
+            h=np.concatenate([part.h for part in parts]),
+            group=np.concatenate([part.group + offsets[k] for k, part in enumerate(parts)]),
         )
 
     def apply(self, M: FloatArray) -> FloatArray:
         """See :meth:`Sensitivities.apply`."""
-        result: FloatArray = np.einsum("kr,kr->k", self._a @ M, self._g)
-        result += np.einsum("kr,kr->k", self._l, (self._h @ M)[self._group])
+        result: FloatArray = np.einsum("kr,kr->k", self.a @ M, self.g)
+        result += np.einsum("kr,kr->k", self.low, (self.h @ M)[self.group])
         return result
 
     def adjoint(self, v: FloatArray) -> FloatArray:
         """See :meth:`Sensitivities.adjoint`."""
-        result = self._a.T @ (v[:, None] * self._g)
-        result += self._l.T @ (v[:, None] * self._h[self._group])
+        result = self.a.T @ (v[:, None] * self.g)
+        result += self.low.T @ (v[:, None] * self.h[self.group])
         return 0.5 * (result + result.T)
 
     def gram(self) -> FloatArray:
         """See :meth:`Sensitivities.gram`."""
-        a, g, low, h, group = self._a, self._g, self._l, self._h, self._group
+        a, g, low, h, group = self.a, self.g, self.low, self.h, self.group
         ah, gh, lh, hh = a @ h.T, g @ h.T, low @ h.T, h @ h.T
         size = len(a)
         result = np.empty((size, size))
@@ -267,7 +269,7 @@ class RowwiseSensitivities(Sensitivities):
 
     def matrix(self) -> FloatArray:
         """See :meth:`Sensitivities.matrix`."""
-        vectors = (self._a, self._g, self._l, self._h[self._group])
+        vectors = (self.a, self.g, self.low, self.h[self.group])
         a, g, low, h = (np.ascontiguousarray(part.T) for part in vectors)
         side, size = a.shape
         packed = np.empty((side * (side + 1) // 2, size))
@@ -283,17 +285,17 @@ class RowwiseSensitivities(Sensitivities):
 
     def columns(self) -> FloatArray | None:
         """See :meth:`Sensitivities.columns`; None with more columns than half of the rows."""
-        size, side = self._a.shape
+        size, side = self.a.shape
         return self.matrix() if side * (side + 1) < size else None
 
     def transformed(self, F: FloatArray) -> Self:
         """See :meth:`Sensitivities.transformed`."""
-        a, g, low, h = (part @ F for part in (self._a, self._g, self._l, self._h))
-        return type(self)(a, g, low, h, self._group)
+        a, g, low, h = (part @ F for part in (self.a, self.g, self.low, self.h))
+        return type(self)(a, g, low, h, self.group)
 
     def plus(self, other: Self) -> Self:
         """See :meth:`Sensitivities.plus`; a and l belong to the rows, g and h to the vector."""
-        return type(self)(self._a, self._g + other._g, self._l, self._h + other._h, self._group)
+        return type(self)(self.a, self.g + other.g, self.low, self.h + other.h, self.group)
 
 
 def stack(parts: Sequence[Sensitivities]) -> Sensitivities:

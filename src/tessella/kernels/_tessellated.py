@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from tessella import _core
 from tessella.backend import ProductForm, effective_threads
 from tessella.backend._lazy import cached_property
 from tessella.cones import PSD, Face, Factors, Sensitivities, symmetric_factors
@@ -18,6 +19,7 @@ from tessella.kernels._base import (
     FloatArray,
     KernelSet,
     MatrixMoments,
+    ThinRows,
     as_dual_vector,
     as_rows,
     checked_parameter,
@@ -298,6 +300,15 @@ class BoundTessellated(BoundMatrixSet):
             pair.subtract_means(self._mean_moments.factor_scores(factors))
         return pair.form
 
+    def thin_rows(self) -> ThinRows | None:
+        """See :meth:`BoundKernelSet.thin_rows`."""
+        if self.n_powers > 1:
+            return None
+        products = np.empty((self.n_samples, self.n_samples))
+        _core.max_product(self.side.room, self.side.room, products, self.threads)
+        box = float(self.side.basis.box_moments[0, 0])
+        return ThinRows(products, self.side.moment_ratio, box)
+
     @cached_property
     def _mean_moments(self) -> TessellatedMoments:
         return self.moments(np.full(self.n_samples, 1.0 / self.n_samples))
@@ -348,6 +359,12 @@ class TessellatedMoments(MatrixMoments):
     @cached_property
     def gradient(self) -> FloatArray:
         basis, low_sum = self._side.basis, self._low_sum
+        if len(basis.groups) == 1:
+            weighted = self._side.zeta_high * self._w[:, None]
+            high = weighted.T @ self._pushed[0]
+            cross = np.outer(self._moment_sums[0], low_sum)
+            low = basis.box_moments[0, 0] * np.outer(low_sum, low_sum)
+            return basis.join(0.5 * (high + high.T), cross, low)
         width, low_width = self._side.zeta_high.shape[1], self._side.zeta_low.shape[1]
         high, cross = np.empty((width, width)), np.empty((width, low_width))
         low = np.empty((low_width, low_width))

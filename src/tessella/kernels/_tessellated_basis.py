@@ -104,12 +104,15 @@ class Basis:
             sign = np.concatenate([np.ones(half), -np.ones(half)])
             D: FloatArray = sign[:, None] * high * sign
             right = sign[:, None] * cross
+            D[:, half:] += right
+            D[half:, :] += right.T
+            D[half:, half:] += low
         else:
-            D = np.block([[high, -high], [-high, high]])
-            right = np.vstack([cross, -cross])
-        D[:, half:] += right
-        D[half:, :] += right.T
-        D[half:, half:] += low
+            D = np.empty((2 * half, 2 * half))
+            D[:half, :half] = D[half:, half:] = high
+            D[:half, half:] = cross - high
+            D[half:, :half] = D[:half, half:].T
+            D[half:, half:] += low - cross - cross.T
         if self._scales is not None:
             D *= self._scales[:, None]
             D *= self._scales

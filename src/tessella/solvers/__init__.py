@@ -4,10 +4,10 @@ Each algorithm is a function in a file of its own. All of them stop on the same 
 
 ==============  ==================================================================================
 working-set     An exact SVM on all samples alternates with the joint method on the parameter and
-                on the samples that are free or nearly so. The default for more than 200 rows. A
+                on the samples that are free or nearly so. The default for more than 60 rows. A
                 large parameter moves in its leading directions only.
 joint           One interior point iteration over all samples and the parameter together, which
-                costs O(m³) a step. The default for up to 200 rows.
+                costs O(m³) a step. The default for up to 60 rows.
 newton          Newton's method in the parameter alone, for losses without bounds such as the
                 squared loss: a linear system for all machines at a time. The default for several
                 machines with such a loss; the default for a single one is joint.

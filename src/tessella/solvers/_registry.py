@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.cones import Cone, Point
+from tessella.cones import PSD, Cone, Point
 from tessella.problems import SaddlePoint
 from tessella.solvers._result import SolverResult
 from tessella.solvers._run import Callback
@@ -56,6 +56,7 @@ SOLVERS: dict[str, Solver] = {
 }
 
 _JOINT_MAX_ROWS = 200
+_JOINT_MAX_ROWS_OF_A_MATRIX = 60  # from which on a few machines are faster
 _JOINT_MAX_DEGREE = DEFAULT_SETTINGS.many_params  # from which on a few machines are faster
 
 
@@ -69,9 +70,10 @@ def choose_solver(name: str, problem: SaddlePoint) -> Solver:
     """Return the solver of that name, or for "auto" one that suits the size of the problem.
 
     In a problem with a fixed parameter nothing is learned, so the solver "fixed" is returned for
-    every name. "auto" chooses the joint method up to 200 rows, where one run of it costs less than
-    finding a working set. It chooses the working-set method for more rows, and for a parameter so
-    large that it is moved a few directions at a time.
+    every name. "auto" chooses the joint method up to 60 rows, or up to 200 if the parameter is not
+    a single matrix: there, one run of it costs less than machines and a working set. It chooses the
+    working-set method for more rows, and for a parameter so large that it is moved a few directions
+    at a time.
 
     With a loss without bounds, all samples are free and a working set has no meaning. "auto" then
     chooses the joint method for a single machine in float64, and Newton's method in the parameter
@@ -93,7 +95,8 @@ def choose_solver(name: str, problem: SaddlePoint) -> Solver:
 def _is_small(n_samples: int, cone: Cone | None) -> bool:
     """Return whether the joint method moves everything at less cost than machines on all rows."""
     few = cone is None or (cone.moves_whole and cone.degree < _JOINT_MAX_DEGREE)
-    return few and n_samples <= _JOINT_MAX_ROWS
+    most = _JOINT_MAX_ROWS_OF_A_MATRIX if isinstance(cone, PSD) else _JOINT_MAX_ROWS
+    return few and n_samples <= most
 
 
 @dataclass(frozen=True)

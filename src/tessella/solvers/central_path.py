@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.cones import Face, Point, Sensitivities, inner
-from tessella.kernels import BoundKernelSet, SharedKernels
+from tessella.backend._lazy import cached_property
+from tessella.cones import PSD, Face, Point, Sensitivities, inner
+from tessella.kernels import BoundKernelSet, FactoredSensitivities, SharedKernels
 from tessella.problems import SaddlePoint
 from tessella.svm import (
     CentralPathProblem,
@@ -60,6 +62,46 @@ class WholeProblem(CentralPathProblem):
         )
 
 
+@dataclass(frozen=True)
+class ThinProblem:
+    """A problem of one machine whose kernel is given by thin matrices, for compiled steps.
+
+    The kernel values of the samples are ``products_ij a_i·M a_j + ratio_i a_i·M l_j +
+    ratio_j l_i·M a_j + box l_i·M l_j``. Sensitivities are ``sym(a_k g_kᵀ) + sym(l_k hᵀ)``.
+
+    Attributes
+    ----------
+    products : ndarray of shape (f, f)
+        Factors of the max-product part.
+    a : ndarray of shape (f, r)
+        Vectors of the max-product part.
+    low : ndarray of shape (f, r)
+        Vectors l of the separable part.
+    ratio : ndarray of shape (f,)
+        Factor that turns an entry of `a` into its moment.
+    box : float
+        Moment of the whole box.
+    held_g : ndarray of shape (f, r)
+        Part of the samples that are held in the vectors g.
+    held_h : ndarray of shape (r,)
+        Part of the samples that are held in the vector h.
+    held_half_gradient : ndarray of shape (r, r)
+        Part of the samples that are held in ½ D(w).
+    total : float
+        Sum of the eigenvalues of a feasible M.
+    """
+
+    products: FloatArray
+    a: FloatArray
+    low: FloatArray
+    ratio: FloatArray
+    box: float
+    held_g: FloatArray
+    held_h: FloatArray
+    held_half_gradient: FloatArray
+    total: float
+
+
 class RestrictedProblem(CentralPathProblem):
     """The problem in which some samples move and the parameter moves within a face.
 
@@ -92,6 +134,25 @@ class RestrictedProblem(CentralPathProblem):
         point = problem.kernels.moments(held)
         self._held = point.sensitivities(face, rows)
         self._held_half_gradient = 0.5 * point.face_gradient(face)
+
+    @cached_property
+    def thin(self) -> ThinProblem | None:
+        """The arrays of a problem of one machine with a thin form; None for other problems."""
+        rows, held, cone = self._kernels.thin_rows(), self._held, self.cone
+        if rows is None or not isinstance(held, FactoredSensitivities) or not isinstance(cone, PSD):
+            return None
+        vectors = held.rowwise()
+        return ThinProblem(
+            products=rows.products,
+            a=vectors.a,
+            low=vectors.low,
+            ratio=rows.ratio,
+            box=rows.box,
+            held_g=vectors.g,
+            held_h=vectors.h[0],
+            held_half_gradient=self._held_half_gradient,
+            total=cone.total,
+        )
 
     def linearise(self, w: FloatArray, M: Point, L: Point) -> Linearisation:
         """See :meth:`CentralPathProblem.linearise`."""

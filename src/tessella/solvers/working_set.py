@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tessella.backend import limit_blas
 from tessella.cones import PSD, Face, LeadingFace, Point
 from tessella.problems import SaddlePoint
+from tessella.solvers._compiled_steps import CompiledInteriorPoint, interior_point
 from tessella.solvers._majorant import balanced_start, majorant_start
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, require_bounds, run_to_end
@@ -85,6 +86,8 @@ class WorkingSetSettings:
         Side of the parameter up to which the same is done for at most `few_rows` rows.
     few_rows : int
         See `few_params`.
+    near_rows : int
+        Smallest size of the working set if the rounds go on from such a pair.
     near : float
         Largest gap of the pair of a few machines from which the rounds go on. From a pair that is
         farther away, the interior point method would take more steps than from a subsample.
@@ -113,6 +116,7 @@ class WorkingSetSettings:
     few_params: int = 20
     few_rows: int = 800
     near: float = 0.15
+    near_rows: int = 100
 
 
 DEFAULT_SETTINGS = WorkingSetSettings()
@@ -249,6 +253,7 @@ class _WorkingSet:
         Several machines determine it together. A large parameter of one machine comes from growing
         subsamples.
         """
+        settings = self._settings
         if self._several and isinstance(self._cone, PSD) and self._dual.kappa_rises():
             self._run.phase(f"first kernel from {len(self._dual.starts)} machines")
             first, self._w = balanced_start(self._run, self._w)
@@ -256,7 +261,9 @@ class _WorkingSet:
         if self._majorant_pays():
             self._run.phase(f"first kernel from machines on {self._dual.size} rows")
             majorant_start(self._run, self._w, 0.1 * self._run.tol)
-            if self._run.gap < self._settings.near:
+            if self._run.gap < settings.near:
+                few = settings.rows_per_param * self._cone.effective_degree
+                self._least_rows = min(self._least_rows, max(settings.near_rows, few))
                 first, self._w = self._run.best
                 return first
         samples = self._nested_samples()
@@ -426,7 +433,7 @@ class _WorkingSet:
         M = restricted.cone.interior(self._cone.restrict(face, self._P))
         with limit_blas(self._run.n_jobs, len(w)):
             start = state_near(restricted, M, inwards(restricted.halves, w))
-            return self._minimise(InteriorPoint(restricted, *start), tol)
+            return self._minimise(interior_point(restricted, *start), tol)
 
     def _moved(self, w: FloatArray, rows: Rows, values: FloatArray) -> FloatArray:
         moved = w.copy()
@@ -456,7 +463,9 @@ class _WorkingSet:
             *(settings.part / growth**3, fewest, self._face_memory),
         )
 
-    def _minimise(self, method: InteriorPoint, tol: float) -> CentralPathState:
+    def _minimise(
+        self, method: InteriorPoint | CompiledInteriorPoint, tol: float
+    ) -> CentralPathState:
         """Return the best iterate of the interior point method."""
         best, state = method.merit, method.state
         for _ in range(self._settings.max_newton):
