@@ -17,20 +17,17 @@ from typing import Any
 
 import numpy as np
 from _common import options, say
+from _rbf import TunedRbf
 from _report import Cache, write_report
 from _roofs import best_of
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.model_selection import GridSearchCV
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR
 
 from tessella import LearnedKernelSVC, LearnedKernelSVR
 from tessella_bench.suite import load_table
 
 Table = tuple[NDArray[np.float64], NDArray[Any]]
 
-GRID = {"C": (0.1, 1.0, 10.0, 100.0), "gamma": ("scale", 0.003, 0.03)}
 REPEATS = 3
 MOST_TIMES = 5.0  # one RBF fit
 SMALL_ROWS, SMALL_SECONDS = 300, 0.2
@@ -61,20 +58,17 @@ def measure(name: str, rows: int, seed: int) -> dict[str, Any]:
     regression = y.dtype == np.float64
     limit = VERY_WIDE.get(X.shape[1])
     ours = (LearnedKernelSVR if regression else LearnedKernelSVC)(time_limit=limit)
-    scaled = StandardScaler().fit_transform(X)
-    target = (y - y.mean()) / y.std() if regression else y
+    peer = TunedRbf(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        peer = GridSearchCV(SVR() if regression else SVC(), GRID, cv=3).fit(scaled, target)
-        best = (SVR if regression else SVC)(**peer.best_params_)
         seconds = best_of(lambda: ours.fit(X, y), REPEATS)
-        peer_seconds = best_of(lambda: best.fit(scaled, target), REPEATS)
+    peer_seconds = best_of(peer.fit, REPEATS)
     return {
         "rows": len(X),
         "columns": X.shape[1],
         "seconds": seconds,
         "peer_seconds": peer_seconds,
-        "peer_params": dict(peer.best_params_),
+        "peer_params": peer.params,
         "gap": float(ours.gap_),
         "objective": float(ours.objective_),
         "machines": int(ours.history_[-1].n_svm),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import balance
 import convergence
+import many_classes
 import pytest
 import sdp
 import wide
@@ -76,3 +77,18 @@ def test_pointwise_tries_longer_deltas():
 def test_wide(change, said):
     good = {"rows": 1000, "columns": 50, "seconds": 0.4, "peer_seconds": 0.1, "gap": 1e-4}
     assert wide.verdict(good | change) == said
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, "ok"),
+        ({"seconds": 0.6}, "missed: 6.0 times"),
+        ({"gap": float("inf")}, "missed: gap inf"),
+        ({"rows": 20_000, "seconds": 299.0}, "ok"),
+        ({"rows": 20_000, "seconds": 301.0}, "missed: 301 s"),
+    ],
+)
+def test_many_classes(change, said):
+    good = {"rows": 4000, "seconds": 0.4, "peer_seconds": 0.1, "gap": 1e-4}
+    assert many_classes.verdict(good | change) == said
