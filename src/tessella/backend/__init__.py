@@ -2,7 +2,7 @@
 
 from tessella.backend._block_diagonal import BlockDiagonal
 from tessella.backend._memory import available_memory, format_bytes, require_memory
-from tessella.backend._product_form import KernelOnDemand, ProductForm, centred_separable
+from tessella.backend._product_form import KernelOnDemand, ProductForm
 from tessella.backend._threads import (
     effective_threads,
     in_threads,
@@ -15,7 +15,6 @@ __all__ = [
     "KernelOnDemand",
     "ProductForm",
     "available_memory",
-    "centred_separable",
     "effective_threads",
     "format_bytes",
     "in_threads",

@@ -23,7 +23,6 @@ from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import SCALINGS, UnitBox, check_scaling, varying_columns
-from tessella.kernels._sensitivity import FactoredSensitivities
 from tessella.kernels._shared import SharedKernels
 from tessella.kernels._single import (
     GaussianKernels,
@@ -41,7 +40,6 @@ __all__ = [
     "BoundDictionary",
     "BoundKernelSet",
     "BoundMatrixSet",
-    "FactoredSensitivities",
     "FiniteKernelSet",
     "FittedDictionary",
     "FunctionKernel",

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tessella import _core
-from tessella.backend import ProductForm, centred_separable, effective_threads
+from tessella.backend import ProductForm, effective_threads
+from tessella.backend._product_form import centred_separable
 from tessella.cones import symmetric_factors
 from tessella.kernels._base import FloatArray, as_rows
 from tessella.kernels._monomials import IntArray

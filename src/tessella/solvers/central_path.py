@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tessella.backend._lazy import cached_property
 from tessella.cones import PSD, Face, Point, Sensitivities, inner
-from tessella.kernels import BoundKernelSet, FactoredSensitivities, SharedKernels
+from tessella.kernels import BoundKernelSet, SharedKernels
+from tessella.kernels._sensitivity import FactoredSensitivities
 from tessella.problems import SaddlePoint
 from tessella.svm import (
     CentralPathProblem,
