@@ -22,6 +22,7 @@ from tessella.solvers import (
     joint,
     working_set,
 )
+from tessella.solvers._compiled_steps import CompiledInteriorPoint
 from tessella.solvers.central_path import RestrictedProblem, WholeProblem
 from tessella.svm import DualProblem, InteriorPoint, solve_dual
 
@@ -250,7 +251,8 @@ def test_ctrl_c_during_the_subsample_is_not_lost(monkeypatch, n):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(InteriorPoint, "advance", interrupted)
+    for method in (InteriorPoint, CompiledInteriorPoint):
+        monkeypatch.setattr(method, "advance", interrupted)
     with pytest.raises(KeyboardInterrupt):
         working_set(make_problem("classification", m=500, n=n), settings=TINY)
 
