@@ -320,16 +320,29 @@ class Cone(ABC):
         shares[worst] = 1.0
         return float(own.values[worst]), self.compose(shares, own.frame)
 
+    def read_factors(self, P: Any) -> Factors:
+        """Return thin factors of a point as :meth:`read` takes it."""
+        return self.factors(self.read(P))
+
     def contains(self, P: Point, rtol: float = 1e-8) -> bool:
         """Return whether P is feasible, up to `rtol` times the largest possible entry."""
+        return abs(self.share(P, rtol) - 1.0) <= rtol
+
+    def share(self, P: Point, rtol: float) -> float:
+        """Return the trace of a point of the cone, or NaN if P is no such point.
+
+        Shares of vertices may be negative by `rtol` times the trace, or by `rtol` if P is hardly
+        larger than that.
+        """
         try:
             given = self.read(P)
         except ValueError:
-            return False
+            return np.nan
         if not np.isfinite(self.vector(given)).all():
-            return False
-        balanced = abs(self.trace(given) - 1.0) <= rtol
-        return balanced and bool((self.shares(given).values >= -rtol).all())
+            return np.nan
+        trace = self.trace(given)
+        least = -rtol * (trace if trace > rtol else 1.0)
+        return trace if (self.shares(given).values >= least).all() else np.nan
 
     def checked(self, P: ArrayLike | Blocks | None) -> Point:
         """Return P, or the centre for None; ValueError if P is not feasible."""

@@ -59,8 +59,8 @@ class PSD(Cone):
         return np.full(self.side, self.total**2)
 
     def trace(self, P: FloatArray) -> float:
-        """See :meth:`Cone.trace`."""
-        return float(np.trace(P)) / self.total
+        """See :meth:`Cone.trace`; that of U Uᵀ for a factor U with fewer columns than rows."""
+        return float(np.vdot(P, P) if is_factor(P) else np.trace(P)) / self.total
 
     @property
     def centre(self) -> FloatArray:
@@ -210,7 +210,7 @@ class PSD(Cone):
     def read(self, P: Any) -> FloatArray:
         """See :meth:`Cone.read`; a matrix with fewer columns than rows is taken as a factor U."""
         given = np.array(P, dtype=np.float64)
-        if given.ndim == 2 and len(given) == self.side and given.shape[1] < self.side:
+        if is_factor(given) and len(given) == self.side:
             given = given @ given.T
         if given.shape != (self.side, self.side):
             shape = f"({self.side}, {self.side})"
@@ -219,6 +219,19 @@ class PSD(Cone):
         if asymmetry > 1e-9 * float(np.abs(given).max(initial=0.0)):
             raise ValueError(f"P must be symmetric; entries differ by up to {asymmetry:.3g}.")
         return given
+
+    def read_factors(self, P: Any) -> Factors:
+        """See :meth:`Cone.read_factors`; a given factor is used as it is."""
+        given = np.asarray(P, dtype=np.float64)
+        if is_factor(given) and len(given) == self.side:
+            return given, given
+        return super().read_factors(given)
+
+    def share(self, P: Any, rtol: float) -> float:
+        """See :meth:`Cone.share`; U Uᵀ is positive for every factor U and is not computed."""
+        if not (is_factor(P) and len(P) == self.side):
+            return super().share(P, rtol)
+        return self.trace(P) if np.isfinite(P).all() else np.nan
 
 
 class MatrixScaling(Scaling):
@@ -279,6 +292,14 @@ def decomposition(A: FloatArray) -> tuple[FloatArray, FloatArray]:
     unit = np.zeros(A.shape)
     unit[order, np.arange(len(A))] = 1.0
     return diagonal[order].astype(np.float64), unit
+
+
+def is_factor(P: Any) -> bool:
+    """Return whether a parameter is a factor U of a matrix U Uᵀ: one with fewer columns than rows.
+
+    Parameters of wide problems are kept in this form.
+    """
+    return isinstance(P, np.ndarray) and P.ndim == 2 and P.shape[1] < P.shape[0]
 
 
 def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:

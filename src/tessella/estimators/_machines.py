@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -89,15 +90,26 @@ class Machines:
         return [self.n_rows] if self.share_rows else [len(own) for own in self.rows]
 
     def bind(
-        self, kernels: KernelSet, X: FloatArray, dtype: DTypeLike, n_jobs: int | None
+        self,
+        kernels: KernelSet,
+        X: FloatArray,
+        dtype: DTypeLike,
+        n_jobs: int | None,
+        span: Any = None,
     ) -> BoundKernelSet:
         """Bind a resolved kernel set to the rows of all machines.
 
-        X holds the scaled training rows.
+        X holds the scaled training rows. If their span is given, the parameter is that of the
+        span.
         """
+
+        def bound(rows: FloatArray) -> BoundKernelSet:
+            part = kernels.bind_resolved(rows, dtype=dtype, n_jobs=n_jobs)
+            return part if span is None else part.in_span(span)
+
         if self.share_rows:
-            return SharedKernels(kernels.bind_resolved(X, dtype=dtype, n_jobs=n_jobs), len(self))
-        parts = [kernels.bind_resolved(X[own], dtype=dtype, n_jobs=n_jobs) for own in self.rows]
+            return SharedKernels(bound(X), len(self))
+        parts = [bound(X[own]) for own in self.rows]
         return parts[0] if len(parts) == 1 else StackedKernels(parts)
 
     def spread(self, w: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tessella import _core
 from tessella.backend import ProductForm, effective_threads
-from tessella.cones import symmetric_factors
+from tessella.cones import Factors
 from tessella.kernels._base import FloatArray, as_rows
 from tessella.kernels._monomials import IntArray
 from tessella.kernels._predictor import Predictor, row_tiles
@@ -111,7 +111,7 @@ class TessellatedPredictor(Predictor):
     ----------
     basis : Basis
         Basis functions of the kernel.
-    P : ndarray of shape (n_params, n_params)
+    factors : pair of ndarray of shape (n_params, r)
         Parameter of the kernel.
     Y : ndarray of shape (l, n)
         Support vectors, in the scale of the unit cube.
@@ -119,8 +119,8 @@ class TessellatedPredictor(Predictor):
         Coefficients of the support vectors.
     """
 
-    def __init__(self, basis: Basis, P: FloatArray, Y: FloatArray, w: FloatArray) -> None:
-        left, right = symmetric_factors(P)
+    def __init__(self, basis: Basis, factors: Factors, Y: FloatArray, w: FloatArray) -> None:
+        left, right = factors
         self._basis = basis
         self._halves = basis.split(left)
         side = Side(basis, Y)
@@ -148,9 +148,9 @@ class TessellatedMatrixPredictor(Predictor):
     """Predictions for several vectors of coefficients, which share one kernel matrix."""
 
     def __init__(
-        self, basis: Basis, P: FloatArray, Y: FloatArray, coefficients: FloatArray
+        self, basis: Basis, factors: Factors, Y: FloatArray, coefficients: FloatArray
     ) -> None:
-        left, right = symmetric_factors(P)
+        left, right = factors
         self._basis = basis
         self._halves = basis.split(left)
         self._side = Side(basis, Y)
