@@ -176,9 +176,12 @@ class TessellatedKernels(KernelSet):
         else:
             groups = count_monomials(n_features, degree)
             tables = exponent_bytes(2 * n_features, degree) + _bytes_of_sums(n_features, degree)
-        cone = self.cone_on_rows(n_samples, n_features)
-        span = 4 * 8 * half * (cone.side // 2) if cone.side < 2 * half else 0
-        return 8 * n_samples * (2 * n_features + 6 * groups * half) + tables + fixed + span
+        side = self.cone_on_rows(n_samples, n_features).side
+        if side == 2 * half:
+            return 8 * n_samples * (2 * n_features + 6 * groups * half) + tables + fixed
+        # The monomials, their span and what its computation needs; the rest is as wide as the span.
+        whole = 8 * n_samples * (2 * n_features + 2 * half) + 3 * 8 * half * (side // 2)
+        return whole + tables
 
     def cross(
         self, X: ArrayLike, Y: ArrayLike, P: FloatArray, *, n_jobs: int | None = None
