@@ -176,6 +176,7 @@ class TessellatedKernels(KernelSet):
         else:
             groups = count_monomials(n_features, degree)
             tables = exponent_bytes(2 * n_features, degree) + _bytes_of_sums(n_features, degree)
+            tables += 3 * 8 * 2 * n_features * half  # exponents, sorted and unsorted
         side = self.cone_on_rows(n_samples, n_features).side
         if side == 2 * half:
             return 8 * n_samples * (2 * n_features + 6 * groups * half) + tables + fixed
