@@ -14,6 +14,7 @@ FloatArray = NDArray[np.float64]
 _WHOLE_SIDE = 64  # largest side for which an eigenproblem in every Newton step is cheap
 _REMEMBERED = 2  # leading directions of D(w) that later rounds keep
 _MEMORY = 16  # rounds whose leading directions are kept
+_FEW = 4  # columns of a factor that are tried before a decomposition
 _NEGLIGIBLE = 1e-6  # fraction of the largest eigenvalue of P below which directions are dropped
 
 
@@ -309,11 +310,34 @@ def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
     two, and every later cost grows with the number of columns. Because columns differ at most in
     their sign, a kernel matrix computed from L and R is symmetric to the last bit.
     """
+    thin = _thin_factor(P) if len(P) > _WHOLE_SIDE else None
+    if thin is not None:
+        return thin, thin
     eigenvalues, vectors = decomposition(0.5 * (P + P.T))
     size = np.abs(eigenvalues)
     keep = size > len(P) * np.finfo(float).eps * size.max(initial=0.0)
     right = vectors[:, keep] * np.sqrt(size[keep])
     return right * np.sign(eigenvalues[keep]), right
+
+
+def _thin_factor(P: FloatArray) -> FloatArray | None:
+    """Return U with ``P = U @ U.T`` up to rounding if a few columns are enough, or None.
+
+    Learned matrices have rank one or two, and a Cholesky factorisation with pivots then takes a few
+    columns, where a decomposition would take all of them.
+    """
+    diagonal = np.diagonal(P).copy()
+    largest = float(np.abs(P).max(initial=0.0))
+    rounding = len(P) * np.finfo(float).eps * largest
+    U = np.zeros((len(P), _FEW))
+    for k in range(_FEW):
+        pivot = int(np.argmax(diagonal))
+        if not diagonal[pivot] > rounding:
+            U = U[:, :k]
+            break
+        U[:, k] = (P[:, pivot] - U[:, :k] @ U[pivot, :k]) / np.sqrt(diagonal[pivot])
+        diagonal -= U[:, k] ** 2
+    return U if float(np.abs(P - U @ U.T).max(initial=0.0)) <= rounding else None
 
 
 def positive_factor(P: FloatArray) -> FloatArray:

@@ -32,9 +32,10 @@ def powers(n_variables: int, degree: int) -> list[Power]:
 
     A table of exponents would have a column for each variable, nearly all of them zero.
     """
-    return [
+    linear: list[Power] = [((variable, 1),) for variable in range(n_variables)]
+    return [(), *(linear if degree else [])] + [
         tuple(Counter(choice).items())
-        for total in range(degree + 1)
+        for total in range(2, degree + 1)
         for choice in combinations_with_replacement(range(n_variables), total)
     ]
 

@@ -351,7 +351,9 @@ class BoundTessellated(BoundMatrixSet):
 
     def diag(self, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.diag`."""
-        return self._side.diag(*parameter_factors(P, self.n_params))
+        if is_factor(P) or len(self._side.basis.groups) > 1:
+            return self._side.diag(*parameter_factors(P, self.n_params))
+        return self._side.matrix_diag(checked_parameter(P, self.n_params))
 
     def cross(self, X_new: FloatArray, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.cross`."""

@@ -418,6 +418,18 @@ class Side:
         triangle = np.linalg.qr(high.T)[1]
         return [self.zeta_high @ triangle.T], (mixed, self.zeta_low)
 
+    def matrix_diag(self, P: FloatArray) -> FloatArray:
+        """Return k(x, x) for a symmetric P and one power of z, without factors of P."""
+        high, low = self.basis.split(P)
+        both, mixed = self.basis.split(high.T)
+        own, box = self.basis.split(low.T)[1], self.basis.box_moments[0, 0]
+        moments = self.zeta_high * self.moment_ratio[:, None]
+        result: FloatArray = np.einsum("kp,kp->k", self.zeta_high @ both, self.zeta_high)
+        result *= self.volume
+        result += 2.0 * np.einsum("kq,kq->k", moments @ mixed.T, self.zeta_low)
+        result += box * np.einsum("kq,kq->k", self.zeta_low @ own, self.zeta_low)
+        return result
+
     def diag(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return k(x, x) for P = left · rightᵀ, where max(x, x) = x."""
         ours, theirs = self.factor(left), self.factor(right)
