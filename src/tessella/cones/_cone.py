@@ -261,6 +261,11 @@ class Cone(ABC):
         return self.compose(np.full(self.degree, 1.0 / self.degree), frame)
 
     @property
+    def largest_side(self) -> int:
+        """Side of the largest matrix that has to be decomposed, which is 0 for weights."""
+        return self.degree
+
+    @property
     def radius(self) -> float:
         """Largest eigenvalue, or weight, that a feasible point can have."""
         return float(np.sqrt(self.sizes.max()))

@@ -153,6 +153,11 @@ class ProductCone(Cone):
         return all(cone.moves_whole for cone in self.cones)
 
     @property
+    def largest_side(self) -> int:
+        """See :attr:`Cone.largest_side`."""
+        return max((cone.largest_side for cone in self.cones), default=0)
+
+    @property
     def effective_degree(self) -> int:
         """See :attr:`Cone.effective_degree`."""
         return sum(cone.effective_degree for cone in self.cones)
