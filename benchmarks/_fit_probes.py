@@ -37,6 +37,7 @@ def probes(whole: int) -> list[Probe]:
     sensitivity = "tessella.kernels._sensitivity"
     bound = "tessella.kernels._tessellated:BoundTessellated"
     moments = "tessella.kernels._tessellated:TessellatedMoments"
+    compiled = "tessella.solvers._compiled_steps:CompiledInteriorPoint"
     return [
         Probe("tessella.solvers.working_set:_WorkingSet._first_parameter", _first_p),
         Probe(f"{bound}.product_form", _outside(FORM)),
@@ -55,6 +56,8 @@ def probes(whole: int) -> list[Probe]:
         Probe("tessella.solvers.working_set:state_near", _outside(SET_REST)),
         Probe("tessella.svm:InteriorPoint.__init__", _interior_row),
         Probe("tessella.svm:InteriorPoint.advance", _interior_row),
+        Probe(f"{compiled}.__init__", _interior_row),
+        Probe(f"{compiled}.advance", _interior_row),
         Probe("scipy.linalg.lapack:dpotrf", _within_set(SET_CHOLESKY), _cholesky_work),
         Probe("scipy.linalg.lapack:dpotrs", _within_set(SET_SOLVES), _solve_work),
         Probe(
@@ -155,7 +158,7 @@ def _gram_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
     """
     del kwargs, result
     bound, (left, _) = args[:2]
-    entries, r, n = bound.n_samples**2, left.shape[1], bound._side.room.shape[1]
+    entries, r, n = bound.n_samples**2, left.shape[1], bound.side.room.shape[1]
     return entries * (n + 3.0 * r + 3.0), float(entries * bound.dtype.itemsize)
 
 
@@ -163,8 +166,8 @@ def _moments_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
     """The max-product of all rows with the support, times the weighted monomials."""
     del kwargs, result
     bound, w = args[:2]
-    support, width = int(np.count_nonzero(w)), bound._side.zeta_high.shape[1]
-    n = bound._side.room.shape[1]
+    support, width = int(np.count_nonzero(w)), bound.side.zeta_high.shape[1]
+    n = bound.side.room.shape[1]
     return (
         2.0 * bound.n_samples * support * (n + width),
         8.0 * (bound.n_samples + support) * (n + width),

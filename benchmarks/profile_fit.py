@@ -93,7 +93,7 @@ def _profile(data: Dataset, arguments: argparse.Namespace, roofs: Roofs) -> dict
     return {
         "distinct_rows": distinct,
         "features": data.X.shape[1],
-        "n_params": len(model.P_),
+        "n_params": len(model.parameter_),
         "seconds": seconds,
         "solver": model.solver_,
         "gap": model.gap_,

@@ -82,8 +82,6 @@ class PMKLSolution:
         Weight of the loss.
     params : PMKLParams
         Optional parameters that were used.
-    P : ndarray of shape (n_params, n_params)
-        Optimal matrix of the kernel, which is the attribute ``P_`` of the model.
     alpha : ndarray of shape (n_samples,)
         Optimal dual vector, in the order of the samples. In a classification its entries lie in
         [0, C], and the second of the sorted labels has the sign +1. In a regression its entries lie
@@ -105,13 +103,18 @@ class PMKLSolution:
     type: str
     C: float
     params: PMKLParams
-    P: FloatArray
     alpha: FloatArray
     b: float
     gap: float
     labels: NDArray[Any] | None
     samples_in_columns: bool
     model: LearnedKernelSVC | LearnedKernelSVR
+
+    @property
+    def P(self) -> FloatArray:  # noqa: N802 - the name in the paper
+        """Optimal matrix of the kernel, of shape (n_params, n_params): ``P_`` of the model."""
+        matrix: FloatArray = self.model.P_
+        return matrix
 
 
 def params_tk(
@@ -319,7 +322,6 @@ def _learn(
         type=task,
         C=C,
         params=settings,
-        P=model.P_,
         alpha=_alpha(model, len(outputs), signed=task == REGRESSION),
         b=float(model.intercept_[0]),
         gap=model.gap_,

@@ -5,6 +5,7 @@ import convergence
 import many_classes
 import pytest
 import sdp
+import time_limits
 import wide
 
 GOOD = {"gap": 1e-7, "counts_svm": True, "n_svm": 12, "n_newton": 500}
@@ -92,3 +93,29 @@ def test_wide(change, said):
 def test_many_classes(change, said):
     good = {"rows": 4000, "seconds": 0.4, "peer_seconds": 0.1, "gap": 1e-4}
     assert many_classes.verdict(good | change) == said
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, "ok"),
+        ({"seconds": 2.49}, "ok"),
+        ({"seconds": 2.6}, "missed: 0.6 s late"),
+        ({"limit": 10.0, "seconds": 10.9}, "ok"),
+        ({"limit": 10.0, "seconds": 11.1}, "missed: 1.1 s late"),
+        ({"score": 0.48}, "missed: worse than a constant"),
+        ({"score": float("nan")}, "missed: worse than a constant"),
+        ({"error": "TimeoutError: not ended"}, "failed: TimeoutError: not ended"),
+    ],
+)
+def test_time_limits(change, said):
+    good = {"limit": 2.0, "seconds": 1.0, "gap": 0.5, "score": 0.7, "constant": 0.5}
+    assert time_limits.verdict(good | change) == said
+
+
+@pytest.mark.parametrize("shape", time_limits.SHAPES, ids=str)
+def test_tables_of_time_limits(shape):
+    rows = min(shape.rows, 200)
+    X, y = time_limits.table_of(time_limits.Shape(rows, 5, shape.classes), 0)
+    assert X.shape == (rows, 5)
+    assert len(set(y)) == (shape.classes or rows)

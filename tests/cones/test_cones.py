@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from tessella.cones import PSD, Blocks, Nonnegative, ProductCone, inner
+from tessella.cones import PSD, Blocks, Nonnegative, ProductCone, inner, symmetric_factors
 
 CONES = {
     "matrices": PSD(4),
@@ -283,6 +283,8 @@ def test_directions_that_are_rounding_have_no_part_in_a_balanced_response():
     cone = PSD(3)
     P = cone.balanced_response(cone.spectrum(np.diag([4.0, 1.0, 1e-15])))
     np.testing.assert_allclose(P, np.diag([2.0, 1.0, 0.0]), atol=1e-14)
+    P = cone.balanced_response(cone.spectrum(np.diag([4.0, 1.0, 9.0])), 2)
+    np.testing.assert_allclose(P, np.diag([1.2, 0.0, 1.8]), atol=1e-14)
 
 
 def test_small_cones_move_as_a_whole():
@@ -352,3 +354,48 @@ def test_projections_of_huge_values_are_feasible(cone, size):
     rng = np.random.default_rng(11)
     for _ in range(50):
         assert cone.contains(cone.project(size * random_point(cone, rng)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2, 3, 4, 5, 40])
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e100])
+def test_factors_of_large_matrices(rank, scale):
+    """Those of a few columns come from pivots, all others from a decomposition."""
+    rng = np.random.default_rng(rank)
+    root = np.sqrt(scale) * rng.standard_normal((90, rank)) * 10.0 ** -np.arange(rank).clip(max=3)
+    P = root @ root.T
+    left, right = symmetric_factors(P)
+    assert left.shape == right.shape == (90, rank)
+    np.testing.assert_array_equal(left, right)
+    np.testing.assert_allclose(left @ right.T, P, atol=1e-12 * np.abs(P).max(initial=0.0))
+
+
+def test_factors_of_matrices_that_are_not_positive():
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((90, 2))
+    P = np.outer(root[:, 0], root[:, 0]) - np.outer(root[:, 1], root[:, 1])
+    left, right = symmetric_factors(P)
+    assert left.shape == (90, 2)
+    np.testing.assert_allclose(left @ right.T, P, atol=1e-12 * np.abs(P).max())
+    off = np.zeros((90, 90))
+    off[3, 5] = off[5, 3] = 1.0  # whose diagonal is zero
+    left, right = symmetric_factors(off)
+    np.testing.assert_allclose(left @ right.T, off, atol=1e-14)
+
+
+def test_the_largest_side_is_that_of_a_matrix():
+    both = ProductCone([PSD(7), Nonnegative(900), ProductCone([PSD(12), PSD(3)])])
+    assert [cone.largest_side for cone in (PSD(7), Nonnegative(900), both)] == [7, 0, 12]
+    assert ProductCone([]).largest_side == 0
+
+
+def test_shares_of_a_product_are_those_of_its_blocks():
+    cone = ProductCone([PSD(6), Nonnegative(2)])
+    U = np.zeros((6, 2))
+    U[0, 0] = np.sqrt(6.0 * 0.25)
+    assert cone.contains(Blocks([U, np.array([0.5, 0.25])]))
+    assert cone.contains(Blocks([U @ U.T, np.array([0.5, 0.25])]))
+    assert not cone.contains(Blocks([U, np.array([0.8, -0.05])]))
+    assert not cone.contains(Blocks([U, np.array([0.5, 0.5])]))
+    assert not cone.contains(Blocks([-U @ U.T, np.array([0.75, 0.5])]))
+    assert not cone.contains(Blocks([U]))
+    assert cone.trace(Blocks([U, np.array([0.5, 0.25])])) == pytest.approx(1.0)

@@ -120,3 +120,15 @@ def test_monomials_are_products_of_powers(n_variables, degree, n_rows):
         for column, place in enumerate(order):
             by_hand = np.prod([x**e for x, e in zip(X[row], powers[place], strict=True)])
             assert values[row, 0, column] == pytest.approx(by_hand, rel=1e-14)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_wide_rows_are_predicted_a_few_at_a_time(n_columns, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((7, 3)), rng.random((5, 3))
+    coefficients = rng.standard_normal((5, n_columns))
+    predictor = TessellatedKernels().predictor(np.eye(8), Y, coefficients)
+    whole = predictor.scores(X)
+    monkeypatch.setattr("tessella.kernels._predictor._TILE_BYTES", 2 * 8 * 4 * 4)
+    np.testing.assert_allclose(predictor.scores(X), whole, rtol=1e-13)
+    assert predictor.scores(X[:0]).shape == (0, n_columns)

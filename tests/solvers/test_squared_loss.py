@@ -368,3 +368,45 @@ def test_solvers_that_need_bounds_say_so():
     hinge = SaddlePoint(TessellatedKernels().bind(X), DualProblem(HingeLoss(np.sign(Y[:, 0]), 1.0)))
     with pytest.raises(ValueError, match=r"without bounds.*SquaredLoss; got HingeLoss"):
         SOLVERS["newton"](hinge, tol=1e-3, max_iter=9)
+
+
+# ---- many features: machines before Newton steps
+
+
+def wide_problem(m=60, n=40, n_outputs=1, C=6.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((m, n))
+    Y = X[:, :n_outputs] + 0.2 * rng.standard_normal((m, n_outputs))
+    bound = TessellatedKernels().bind(X)
+    kernels = bound if n_outputs == 1 else SharedKernels(bound, n_outputs)
+    return SaddlePoint(kernels, DualProblem.ridge(Y - Y.mean(axis=0), np.full(m, C)))
+
+
+def test_many_features_need_machines_only():
+    problem = wide_problem()
+    result = joint(problem, tol=1e-6)
+    assert_certified(problem, result)
+    assert result.status is SolverStatus.OPTIMAL
+    assert (result.n_svm, result.history[-1].n_newton) == (2, 0)
+    start = problem.cone.centre  # from a given parameter, Newton steps find the same optimum
+    steps = joint(problem, tol=1e-6, parameter0=start)
+    assert steps.history[-1].n_newton > 0
+    assert result.value == pytest.approx(steps.value, rel=2e-6)
+
+
+@pytest.mark.parametrize("n_outputs", [2, 4])
+def test_many_features_and_several_outputs_start_near_the_optimum(n_outputs):
+    problem = wide_problem(n_outputs=n_outputs)
+    result = newton(problem, tol=1e-5)
+    assert_certified(problem, result)
+    assert result.status is SolverStatus.OPTIMAL
+    assert result.history[0].gap < 0.02
+    reference = frank_wolfe(problem, tol=2e-3, max_iter=3000)
+    assert result.value <= reference.value * (1 + 1e-9)
+    assert result.value >= reference.bound
+
+
+def test_a_limit_within_the_first_machines_leaves_a_certified_pair():
+    result = newton(wide_problem(n_outputs=3), tol=1e-12, time_limit=0.0)
+    assert result.status is SolverStatus.TIME_LIMIT
+    assert np.isfinite(result.gap)

@@ -15,7 +15,7 @@ from tessella.cones._blocks import Blocks, Point, inner
 from tessella.cones._cone import Cone, Face, Factors, Frame, LeadingFace, Scaling, Spectrum
 from tessella.cones._nonnegative import Nonnegative
 from tessella.cones._product import ProductCone
-from tessella.cones._psd import PSD, positive_factor, symmetric_factors, upper_triangle
+from tessella.cones._psd import PSD, is_factor, positive_factor, symmetric_factors, upper_triangle
 from tessella.cones._sensitivities import (
     LinearSensitivities,
     NoSensitivities,
@@ -42,6 +42,7 @@ __all__ = [
     "Spectrum",
     "SumOfSensitivities",
     "inner",
+    "is_factor",
     "positive_factor",
     "scaled_point",
     "symmetric_factors",

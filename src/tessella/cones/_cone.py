@@ -261,6 +261,11 @@ class Cone(ABC):
         return self.compose(np.full(self.degree, 1.0 / self.degree), frame)
 
     @property
+    def largest_side(self) -> int:
+        """Side of the largest matrix that has to be decomposed, which is 0 for weights."""
+        return self.degree
+
+    @property
     def radius(self) -> float:
         """Largest eigenvalue, or weight, that a feasible point can have."""
         return float(np.sqrt(self.sizes.max()))
@@ -279,8 +284,10 @@ class Cone(ABC):
         shares[np.argmax(spectrum.values)] = 1.0
         return self.compose(shares, spectrum.frame)
 
-    def balanced_response(self, spectrum: Spectrum) -> Point:
+    def balanced_response(self, spectrum: Spectrum, most: int | None = None) -> Point:
         """Return the feasible P whose shares are in proportion to the roots of the spectrum of D.
+
+        If `most` is given, P has no more directions than that.
 
         For the dual vector w of machines with the kernel of the centre, this P minimises the sum
         of the values of their functions, which are written in terms of the basis functions: with
@@ -289,6 +296,8 @@ class Cone(ABC):
         """
         shares = np.sqrt(np.maximum(spectrum.values, 0.0))
         shares[shares < _NO_ROOT * shares.max(initial=0.0)] = 0.0
+        if most is not None:
+            shares[np.argsort(shares)[:-most]] = 0.0
         return self.compose(shares / float(shares.sum()), spectrum.frame)
 
     def normalised(self, P: Point) -> Point:
@@ -332,16 +341,29 @@ class Cone(ABC):
         shares[worst] = 1.0
         return float(own.values[worst]), self.compose(shares, own.frame)
 
+    def read_factors(self, P: Any) -> Factors:
+        """Return thin factors of a point as :meth:`read` takes it."""
+        return self.factors(self.read(P))
+
     def contains(self, P: Point, rtol: float = 1e-8) -> bool:
         """Return whether P is feasible, up to `rtol` times the largest possible entry."""
+        return abs(self.share(P, rtol) - 1.0) <= rtol
+
+    def share(self, P: Point, rtol: float) -> float:
+        """Return the trace of a point of the cone, or NaN if P is no such point.
+
+        Shares of vertices may be negative by `rtol` times the trace, or by `rtol` if P is hardly
+        larger than that.
+        """
         try:
             given = self.read(P)
         except ValueError:
-            return False
+            return np.nan
         if not np.isfinite(self.vector(given)).all():
-            return False
-        balanced = abs(self.trace(given) - 1.0) <= rtol
-        return balanced and bool((self.shares(given).values >= -rtol).all())
+            return np.nan
+        trace = self.trace(given)
+        least = -rtol * (trace if trace > rtol else 1.0)
+        return trace if (self.shares(given).values >= least).all() else np.nan
 
     def checked(self, P: ArrayLike | Blocks | None) -> Point:
         """Return P, or the centre for None; ValueError if P is not feasible."""

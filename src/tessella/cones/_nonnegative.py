@@ -162,6 +162,11 @@ class Nonnegative(Cone):
         return self.count <= _WHOLE_COUNT
 
     @property
+    def largest_side(self) -> int:
+        """See :attr:`Cone.largest_side`."""
+        return 0
+
+    @property
     def effective_degree(self) -> int:
         """See :attr:`Cone.effective_degree`; few weights are positive in the end."""
         return min(self.count, _WHOLE_COUNT)

@@ -153,6 +153,11 @@ class ProductCone(Cone):
         return all(cone.moves_whole for cone in self.cones)
 
     @property
+    def largest_side(self) -> int:
+        """See :attr:`Cone.largest_side`."""
+        return max((cone.largest_side for cone in self.cones), default=0)
+
+    @property
     def effective_degree(self) -> int:
         """See :attr:`Cone.effective_degree`."""
         return sum(cone.effective_degree for cone in self.cones)
@@ -179,25 +184,34 @@ class ProductCone(Cone):
         ends = np.cumsum([cone.dimension for cone in self.cones])[:-1]
         return Blocks(self._each("point", np.split(vector, ends) if self.cones else []))
 
-    def read(self, P: Any) -> Blocks:
-        """See :meth:`Cone.read`."""
+    def trace(self, P: Blocks) -> float:
+        """See :meth:`Cone.trace`."""
+        return float(sum(self._each("trace", P)))
+
+    def _require_blocks(self, P: Any) -> None:
         if not isinstance(P, Blocks | tuple | list) or len(P) != len(self.cones):
             raise ValueError(
                 f"The parameter must have {len(self.cones)} blocks, one for each kernel set of "
                 "the sum."
             )
+
+    def read(self, P: Any) -> Blocks:
+        """See :meth:`Cone.read`."""
+        self._require_blocks(P)
         return Blocks(self._each("read", P))
 
-    def contains(self, P: Any, rtol: float = 1e-8) -> bool:
-        """See :meth:`Cone.contains`."""
+    def read_factors(self, P: Any) -> Factors:
+        """See :meth:`Cone.read_factors`."""
+        self._require_blocks(P)
+        return Blocks(self._each("read_factors", P))
+
+    def share(self, P: Any, rtol: float) -> float:
+        """See :meth:`Cone.share`; it is the sum of those of the blocks."""
         try:
-            given = self.read(P)
+            self._require_blocks(P)
         except ValueError:
-            return False
-        traces = self._each("trace", given)
-        alone = zip(self.cones, given, traces, strict=True)
-        feasible = all(t <= rtol or cone.contains(p / t, rtol) for cone, p, t in alone)
-        return feasible and super().contains(given, rtol)
+            return np.nan
+        return float(sum(cone.share(own, rtol) for cone, own in zip(self.cones, P, strict=True)))
 
 
 class ProductScaling(Scaling):

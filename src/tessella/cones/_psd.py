@@ -14,6 +14,7 @@ FloatArray = NDArray[np.float64]
 _WHOLE_SIDE = 64  # largest side for which an eigenproblem in every Newton step is cheap
 _REMEMBERED = 2  # leading directions of D(w) that later rounds keep
 _MEMORY = 16  # rounds whose leading directions are kept
+_FEW = 4  # columns of a factor that are tried before a decomposition
 _NEGLIGIBLE = 1e-6  # fraction of the largest eigenvalue of P below which directions are dropped
 
 
@@ -59,8 +60,8 @@ class PSD(Cone):
         return np.full(self.side, self.total**2)
 
     def trace(self, P: FloatArray) -> float:
-        """See :meth:`Cone.trace`."""
-        return float(np.trace(P)) / self.total
+        """See :meth:`Cone.trace`; that of U Uᵀ for a factor U with fewer columns than rows."""
+        return float(np.vdot(P, P) if is_factor(P) else np.trace(P)) / self.total
 
     @property
     def centre(self) -> FloatArray:
@@ -246,7 +247,7 @@ class PSD(Cone):
     def read(self, P: Any) -> FloatArray:
         """See :meth:`Cone.read`; a matrix with fewer columns than rows is taken as a factor U."""
         given = np.array(P, dtype=np.float64)
-        if given.ndim == 2 and len(given) == self.side and given.shape[1] < self.side:
+        if is_factor(given) and len(given) == self.side:
             given = given @ given.T
         if given.shape != (self.side, self.side):
             shape = f"({self.side}, {self.side})"
@@ -255,6 +256,19 @@ class PSD(Cone):
         if asymmetry > 1e-9 * float(np.abs(given).max(initial=0.0)):
             raise ValueError(f"P must be symmetric; entries differ by up to {asymmetry:.3g}.")
         return given
+
+    def read_factors(self, P: Any) -> Factors:
+        """See :meth:`Cone.read_factors`; a given factor is used as it is."""
+        given = np.asarray(P, dtype=np.float64)
+        if is_factor(given) and len(given) == self.side:
+            return given, given
+        return super().read_factors(given)
+
+    def share(self, P: Any, rtol: float) -> float:
+        """See :meth:`Cone.share`; U Uᵀ is positive for every factor U and is not computed."""
+        if not (is_factor(P) and len(P) == self.side):
+            return super().share(P, rtol)
+        return self.trace(P) if np.isfinite(P).all() else np.nan
 
 
 class MatrixScaling(Scaling):
@@ -317,6 +331,14 @@ def decomposition(A: FloatArray) -> tuple[FloatArray, FloatArray]:
     return diagonal[order].astype(np.float64), unit
 
 
+def is_factor(P: Any) -> bool:
+    """Return whether a parameter is a factor U of a matrix U Uᵀ: one with fewer columns than rows.
+
+    Parameters of wide problems are kept in this form.
+    """
+    return isinstance(P, np.ndarray) and P.ndim == 2 and P.shape[1] < P.shape[0]
+
+
 def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return (L, R) with ``P = L @ R.T`` and L = R up to signs; the rank is the number of columns.
 
@@ -324,11 +346,34 @@ def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
     two, and every later cost grows with the number of columns. Because columns differ at most in
     their sign, a kernel matrix computed from L and R is symmetric to the last bit.
     """
+    thin = _thin_factor(P) if len(P) > _WHOLE_SIDE else None
+    if thin is not None:
+        return thin, thin
     eigenvalues, vectors = decomposition(0.5 * (P + P.T))
     size = np.abs(eigenvalues)
     keep = size > len(P) * np.finfo(float).eps * size.max(initial=0.0)
     right = vectors[:, keep] * np.sqrt(size[keep])
     return right * np.sign(eigenvalues[keep]), right
+
+
+def _thin_factor(P: FloatArray) -> FloatArray | None:
+    """Return U with ``P = U @ U.T`` up to rounding if a few columns are enough, or None.
+
+    Learned matrices have rank one or two, and a Cholesky factorisation with pivots then takes a few
+    columns, where a decomposition would take all of them.
+    """
+    diagonal = np.diagonal(P).copy()
+    largest = float(np.abs(P).max(initial=0.0))
+    rounding = len(P) * np.finfo(float).eps * largest
+    U = np.zeros((len(P), _FEW))
+    for k in range(_FEW):
+        pivot = int(np.argmax(diagonal))
+        if not diagonal[pivot] > rounding:
+            U = U[:, :k]
+            break
+        U[:, k] = (P[:, pivot] - U[:, :k] @ U[pivot, :k]) / np.sqrt(diagonal[pivot])
+        diagonal -= U[:, k] ** 2
+    return U if float(np.abs(P - U @ U.T).max(initial=0.0)) <= rounding else None
 
 
 def positive_factor(P: FloatArray) -> FloatArray:

@@ -123,6 +123,9 @@ class Checkpoint(Monitor):
     scores : list of float
         Validation scores. It starts with those of the earlier run, and the monitor that computes
         scores appends to it.
+    span : Span or None
+        Span of the rows in whose coordinates the parameter is learned. The file has the parameter
+        of the kernel set, because coordinates of the span differ from machine to machine.
     """
 
     def __init__(self, path: str | os.PathLike[str], fingerprint: dict[str, str]) -> None:
@@ -133,6 +136,7 @@ class Checkpoint(Monitor):
         self.start = None if earlier is None else earlier.start
         self.scores: list[float] = [] if earlier is None else earlier.scores
         self._history = () if earlier is None else earlier.history
+        self.span: Any = None
         self._written = time.monotonic()
         self._unsaved: Callable[[], SolverResult] | None = None
         self._failed = False
@@ -176,8 +180,9 @@ class Checkpoint(Monitor):
     def _write(self, result: SolverResult) -> None:
         store = ArrayStore()
         history = self._whole_history(result)
-        several = isinstance(result.parameter, Blocks)
-        blocks = result.parameter.parts if several else (result.parameter,)
+        parameter = result.parameter if self.span is None else self.span.whole(result.parameter)
+        several = isinstance(parameter, Blocks)
+        blocks = parameter.parts if several else (parameter,)
         pair: dict[str, Any] = {"w": store.add(result.w, "w")}
         pair["w_bound"] = store.add(result.w_bound, "w_bound")
         pair["blocks"] = [store.add(block, f"block.{k}") for k, block in enumerate(blocks)]
@@ -225,7 +230,7 @@ def _read(path: Path) -> _CheckpointContent:
         pair = manifest["pair"]
         w, w_bound = arrays[pair["w"]], arrays[pair["w_bound"]]
         blocks = [arrays[name] for name in pair["blocks"]]
-        shaped = all(a.ndim == 1 or (a.ndim == 2 and len(a) == a.shape[1]) for a in blocks)
+        shaped = all(a.ndim == 1 or (a.ndim == 2 and len(a) >= a.shape[1]) for a in blocks)
         finite = all(a.dtype == np.float64 and np.isfinite(a).all() for a in (*blocks, w, w_bound))
         counted = pair["several"] == (len(blocks) > 1) and blocks
         if not (shaped and finite and counted) or w.ndim != 1 or w.shape != w_bound.shape:

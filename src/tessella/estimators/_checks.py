@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from tessella.kernels import KernelSet, UnitBox
+from tessella.kernels import KernelSet, UnitBox, varying_columns
 from tessella.kernels._base import numbers_or_nan
 
 FloatArray = NDArray[np.float64]
@@ -182,8 +182,7 @@ def fit_box(
     feature_scale: Any = None,
 ) -> UnitBox:
     """Fit the scaling of the features; raise ValueError if all features are constant."""
-    box = UnitBox.fit(X)
-    if not len(box.kept):
+    if not varying_columns(X).any():
         raise ValueError(
             f"All {X.shape[1]} features are constant, so no kernel can tell the rows apart. Check "
             "that the right columns were selected."

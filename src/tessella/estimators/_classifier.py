@@ -131,8 +131,11 @@ class LearnedKernelSVC(
         semidefinite matrix for a family of kernels, the weights of a dictionary, or the
         :class:`~tessella.cones.Blocks` of a sum, with one of the two for each part. The trace of a
         block, divided by its number of rows, or the sum of its weights is the share of its part.
+        If a matrix P has far more rows than the training data, it is a factor U of P = U Uᵀ, with
+        fewer columns than rows.
     P_ : ndarray of shape (n_params, n_params)
-        Same as `parameter_`. Only available if the parameter is one matrix.
+        Same as `parameter_`, multiplied out if that is a factor. Only available if the parameter
+        is one matrix.
     support_ : ndarray of shape (n_support,)
         Indices of the support vectors in the training data: the rows with a nonzero coefficient in
         at least one machine. Equal rows with equal labels are merged and count as the first one.

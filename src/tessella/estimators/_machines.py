@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -89,15 +90,22 @@ class Machines:
         return [self.n_rows] if self.share_rows else [len(own) for own in self.rows]
 
     def bind(
-        self, kernels: KernelSet, X: FloatArray, dtype: DTypeLike, n_jobs: int | None
+        self,
+        kernels: KernelSet,
+        X: FloatArray,
+        dtype: DTypeLike,
+        n_jobs: int | None,
+        span: Any = None,
     ) -> BoundKernelSet:
         """Bind a resolved kernel set to the rows of all machines.
 
-        X holds the scaled training rows.
+        X holds the scaled training rows. If their span is given, the parameter is that of the
+        span.
         """
         if len(self) > 1 and not self.share_rows:
-            return kernels.bind_machines(X, self.rows, dtype=dtype, n_jobs=n_jobs)
+            return kernels.bind_machines(X, self.rows, dtype=dtype, n_jobs=n_jobs, span=span)
         whole = kernels.bind_resolved(X, dtype=dtype, n_jobs=n_jobs)
+        whole = whole if span is None else whole.in_span(span)
         return SharedKernels(whole, len(self)) if self.share_rows else whole
 
     def spread(self, w: FloatArray) -> FloatArray:

@@ -78,15 +78,20 @@ def solve_problem(
     if start is None and previous is not None:
         start = previous.starting_point(problem)
     with limit_blas(), _display(estimator) as display, _flushed(checkpoint):
-        bound = _bind(estimator, problem, kernels)
+        bound, span = _bind(estimator, problem, kernels)
         _require_finite_values(bound)
+        if checkpoint is not None:
+            checkpoint.span = span
+        cone = bound.kernels.cone(len(problem.box.kept))
         if start is not None and resumed:
-            start.require_place_in(bound.cone, problem.machines.dual, estimator.checkpoint)
-        elif start is not None and not _fits(start, bound):
+            start.require_place_in(cone, problem.machines.dual, estimator.checkpoint)
+        elif start is not None and not cone.contains(start.parameter):
             start = None  # the parameter of another kernel set means nothing here
+        if start is not None and span is not None:
+            start = start.with_parameter(span.own(start.parameter))
         if start is not None and not resumed:  # that of a kernel, and not of a run of the solver
             start = start.with_parameter(bound.free_parameter(start.parameter))
-        state_of = partial(_state_of, bound, problem, deepcopy(bound.kernels), scores)
+        state_of = partial(_state_of, bound, span, problem, deepcopy(bound.kernels), scores)
         scorer = _score_monitor(estimator, problem, state_of, scores)
         fixed = estimator._fixed_parameter(problem, bound)
         if start is not None and fixed is not None:
@@ -104,6 +109,7 @@ def solve_problem(
 
 def _state_of(
     bound: BoundKernelSet,
+    span: Any,
     problem: TrainingProblem,
     kernels: KernelSet,
     scores: list[float],
@@ -111,6 +117,8 @@ def _state_of(
 ) -> FittedState:
     """The fitted state of the kernel that the result of a solver stands for."""
     parameter = bound.kernel_parameter(result.parameter)
+    if span is not None:
+        parameter = span.whole(parameter)
     return fitted_state(problem, kernels, scores, replace(result, parameter=parameter))
 
 
@@ -136,12 +144,16 @@ def _run_solver(
     )
 
 
-def _bind(estimator: Any, problem: TrainingProblem, kernels: KernelSet) -> BoundKernelSet:
+def _bind(
+    estimator: Any, problem: TrainingProblem, kernels: KernelSet
+) -> tuple[BoundKernelSet, Any]:
+    """The kernel set on the rows of all machines, and the span of the rows that it is bound in."""
     dtype = np.dtype(estimator.precision)
     # Whatever depends on the data is decided by all rows, so that all machines agree on it.
     unit = problem.box.apply(problem.rows.X)
     resolved = kernels.resolve(unit, problem.rows.weight)
-    return problem.machines.bind(resolved, unit, dtype, estimator.n_jobs)
+    span = resolved.row_span(unit)
+    return problem.machines.bind(resolved, unit, dtype, estimator.n_jobs, span), span
 
 
 def _require_finite_values(bound: BoundKernelSet) -> None:
@@ -154,11 +166,6 @@ def _require_finite_values(bound: BoundKernelSet) -> None:
             f"training rows, and products with values above {_LARGEST_KERNEL_VALUE:g} overflow. "
             "Check what scales the kernels, such as the parameter balance."
         )
-
-
-def _fits(start: StartingPoint, bound: BoundKernelSet) -> bool:
-    """Whether the parameter of a starting point is one of the bound kernel set."""
-    return bound.cone.contains(start.parameter)
 
 
 def _open_checkpoint(
@@ -212,10 +219,10 @@ def require_fit_memory(estimator: Any, kernels: KernelSet, problem: TrainingProb
         itemsize,
         by_rows=kernels.by_rows,
         smooth=problem.machines.dual.is_smooth,
-        cone=kernels.cone(n_features),
+        cone=kernels.cone_on_rows(len(problem.rows.X), n_features),
     )
     several = f" in {len(sizes)} machines" if len(sizes) > 1 else ""
-    wide = 2 * _width_memory(name, kernels, n_features) > needed
+    wide = 2 * _width_memory(name, kernels, len(problem.rows.X), n_features) > needed
     require_memory(
         needed,
         f"Learning a kernel on {sum(sizes)} rows of {n_features} features{several}",
@@ -226,7 +233,7 @@ def require_fit_memory(estimator: Any, kernels: KernelSet, problem: TrainingProb
 def require_width_memory(estimator: Any, X: FloatArray, weight: FloatArray) -> None:
     """Raise MemoryError for rows that are too wide, before a scaling is fitted to each column.
 
-    Only what depends on the number of features alone is counted here. :func:`require_fit_memory`
+    Only what every fit with so many features needs is counted here. :func:`require_fit_memory`
     counts everything, once the rows of each machine are known.
     """
     kernels = estimator._kernel_set()
@@ -234,14 +241,14 @@ def require_width_memory(estimator: Any, X: FloatArray, weight: FloatArray) -> N
     rows = X if (weight > 0).all() else X[weight > 0]
     n_features = X.shape[1] if keeps else int(varying_columns(rows).sum())
     require_memory(
-        _width_memory(estimator._solver_name(), kernels, n_features),
+        _width_memory(estimator._solver_name(), kernels, len(rows), n_features),
         f"Learning a kernel on rows of {n_features} features",
         _WIDE_REMEDY,
     )
 
 
-def _width_memory(name: str, kernels: KernelSet, n_features: int) -> int:
-    """Bytes that a fit needs for however few rows: those of the parameter and of its basis."""
+def _width_memory(name: str, kernels: KernelSet, n_rows: int, n_features: int) -> int:
+    """Bytes that a fit needs for its parameter, and for the basis of a single row."""
     return kernels.memory_estimate(1, n_features, 8) + parameter_memory(
-        name, kernels.cone(n_features)
+        name, kernels.cone_on_rows(n_rows, n_features)
     )

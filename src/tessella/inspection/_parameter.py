@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tessella.cones import is_factor
 from tessella.inspection._matplotlib import axes_for, diverging_colors
 from tessella.inspection._names import feature_names as names_of
 from tessella.inspection._names import one_kernel
@@ -31,8 +32,8 @@ class ParameterDisplay:
 
     Parameters
     ----------
-    P : array-like of shape (n_params, n_params)
-        Matrix of the kernel.
+    P : array-like of shape (n_params, n_params) or (n_params, r)
+        Matrix of the kernel, or a factor U of the matrix U Uᵀ with fewer columns than rows.
     functions : sequence of BasisFunction
         Basis functions that the rows of P stand for, as returned by
         :func:`tessella.kernels.basis_functions`.
@@ -190,7 +191,9 @@ class ParameterDisplay:
             return [[i] for i in range(side)]
         regions = list(dict.fromkeys(function.region for function in self.functions))
         room = max(max_shown - len(regions), 1)
-        large = set(np.argsort(-np.diag(self.P), kind="stable")[:room].tolist())
+        factored = is_factor(self.P)
+        diagonal = np.einsum("ir,ir->i", self.P, self.P) if factored else np.diag(self.P)
+        large = set(np.argsort(-diagonal, kind="stable")[:room].tolist())
         groups: list[list[int]] = []
         for region in regions:
             members = [i for i in range(side) if self.functions[i].region == region]
@@ -200,8 +203,16 @@ class ParameterDisplay:
         return groups
 
     def _entry(self, rows: list[int], columns: list[int]) -> float:
+        single = len(rows) == len(columns) == 1
+        if is_factor(self.P):
+            ours, theirs = self.P[rows], self.P[columns]
+            if single:
+                return float(ours[0] @ theirs[0])
+            # The norm of ours @ theirs.T, which may have as many entries as P.
+            squared = float(np.vdot(ours.T @ ours, theirs.T @ theirs))
+            return float(np.sqrt(max(0.0, squared)))
         block = self.P[np.ix_(rows, columns)]
-        return float(block[0, 0]) if block.size == 1 else float(np.linalg.norm(block))
+        return float(block[0, 0]) if single else float(np.linalg.norm(block))
 
 
 def _part_with_matrix(parts: list[KernelPart], number: int | None) -> KernelPart:

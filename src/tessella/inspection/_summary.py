@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.cones import is_factor
 from tessella.inspection._names import feature_names
 from tessella.kernels import (
     FittedDictionary,
@@ -54,7 +55,8 @@ class KernelPart:
     kernels : KernelSet
         Kernel set of the part.
     parameter : ndarray
-        Positive semidefinite matrix of the part, or its weights.
+        Positive semidefinite matrix P of the part, or a factor U of P = U Uᵀ with fewer columns
+        than rows, or the weights of the part.
     columns : ndarray of int
         Columns of the data that the part sees.
     n_features : int
@@ -175,7 +177,7 @@ class Facts:
 
     @property
     def matrices(self) -> list[list[FloatArray]]:
-        """Matrices of the parts that have one: a list for each part, with one for each kernel."""
+        """Matrices of the parts that have one, or factors: for each part, one for each kernel."""
         parts = zip(*self.kernels, strict=True)
         return [[part.parameter for part in own] for own in parts if own[0].is_matrix]
 
@@ -193,13 +195,20 @@ class Facts:
     @property
     def ranks_are_quick(self) -> bool:
         """Whether the ranks can be computed without a noticeable delay."""
-        return sum(float(len(P)) ** 3 for own in self.matrices for P in own) <= _QUICK_SIDE**3
+        sizes = (float(len(P)) * P.shape[1] ** 2 for own in self.matrices for P in own)
+        return bool(sum(sizes) <= _QUICK_SIDE**3)
 
     def matrix_ranks(self) -> list[list[int]]:
         """Return the numerical ranks of the matrices."""
-        return [
-            [int(np.linalg.matrix_rank(P, hermitian=True)) for P in own] for own in self.matrices
-        ]
+        return [[_rank(P) for P in own] for own in self.matrices]
+
+
+def _rank(P: FloatArray) -> int:
+    """Return the numerical rank of a matrix, or of U Uᵀ for a factor U of it."""
+    if not is_factor(P):
+        return int(np.linalg.matrix_rank(P, hermitian=True))
+    squares = np.linalg.svd(P, compute_uv=False) ** 2
+    return int((squares > len(P) * np.finfo(float).eps * squares.max(initial=0.0)).sum())
 
 
 def facts_of(model: Any) -> Facts:

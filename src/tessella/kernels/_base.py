@@ -18,7 +18,16 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tessella.backend import BlockDiagonal, KernelOnDemand, ProductForm
-from tessella.cones import PSD, Cone, Face, Factors, Point, Sensitivities
+from tessella.cones import (
+    PSD,
+    Cone,
+    Face,
+    Factors,
+    Point,
+    Sensitivities,
+    is_factor,
+    symmetric_factors,
+)
 from tessella.kernels._predictor import MatrixPredictor, Predictor
 
 if TYPE_CHECKING:
@@ -170,7 +179,8 @@ class BoundKernelSet(ABC):
         Parameters
         ----------
         P : Point
-            Parameter: a symmetric matrix, weights, or blocks of those. It need not be positive.
+            Parameter: a symmetric matrix, which need not be positive, or a factor U of a matrix
+            U Uᵀ with fewer columns than rows, weights, or blocks of those.
         centred : bool
             Whether to return HKH with H = I - 11ᵀ/m. Because Σw = 0, centring changes only the
             intercept of an SVM, and it removes the large common part of the entries, which would
@@ -183,7 +193,7 @@ class BoundKernelSet(ABC):
         ndarray of shape (m, m)
             Kernel matrix.
         """
-        return self.factor_gram(self.cone.factors(self.cone.read(P)), centred, out)
+        return self.factor_gram(self.cone.read_factors(P), centred, out)
 
     def gram_factor(
         self, L: Point, *, centred: bool = False, out: NDArray[Any] | None = None
@@ -280,6 +290,16 @@ class BoundKernelSet(ABC):
             functions instead of n_params. For weights it is the indices of the kernels that
             remain.
         """
+
+    def in_span(self, span: Any) -> BoundKernelSet:
+        """Return the set on the same rows with its parameter in coordinates of a span of rows.
+
+        Parameters
+        ----------
+        span : Span
+            Span of rows from :meth:`KernelSet.row_span` that contains the rows of this binding.
+        """
+        raise NotImplementedError(f"{type(self).__name__} defines no span of rows.")
 
     def subset(self, rows: NDArray[np.intp]) -> BoundKernelSet:
         """Return the set on some of the training rows, in any order, as if it were bound to them.
@@ -420,6 +440,29 @@ class KernelSet(ABC):
         """
         return PSD(self.count_params(n_features))
 
+    def cone_on_rows(self, n_rows: int, n_features: int) -> Cone:
+        """Return the cone in which a fit on so many rows learns its parameter.
+
+        It is that of :meth:`cone`, or that of the span of :meth:`row_span` if this is smaller.
+        """
+        del n_rows
+        return self.cone(n_features)
+
+    def row_span(self, X: ArrayLike) -> Any:
+        """Return a :class:`Span` of parameters that contains all that rows can tell apart, or None.
+
+        The kernels of some sets depend on few directions of a large parameter as long as they are
+        evaluated on few rows only. A fit then learns the parameter in coordinates of these
+        directions, which changes neither the optimum nor the certificate. None stands for all
+        parameters.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n)
+            Scaled training rows. The set is one that :meth:`resolve` has returned.
+        """
+        del X
+
     @abstractmethod
     def bind(
         self, X: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
@@ -453,6 +496,7 @@ class KernelSet(ABC):
         *,
         dtype: DTypeLike = np.float64,
         n_jobs: int | None = None,
+        span: Any = None,
     ) -> BoundKernelSet:
         """Bind a resolved set to the rows of several machines, one machine after the other.
 
@@ -466,6 +510,8 @@ class KernelSet(ABC):
             Data type of kernel matrices. All other arrays are float64.
         n_jobs : int, optional
             Number of threads. None uses all cores that the process may use.
+        span : Span, optional
+            Span of the rows, in whose coordinates the parameter is.
 
         Returns
         -------
@@ -474,9 +520,8 @@ class KernelSet(ABC):
         """
         from tessella.kernels._stacked import StackedKernels
 
-        return StackedKernels(
-            [self.bind_resolved(X[own], dtype=dtype, n_jobs=n_jobs) for own in rows]
-        )
+        parts = [self.bind_resolved(X[own], dtype=dtype, n_jobs=n_jobs) for own in rows]
+        return StackedKernels(parts if span is None else [part.in_span(span) for part in parts])
 
     def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> KernelSet:
         """Return the set with everything fixed that depends on training rows.
@@ -656,17 +701,17 @@ def checked_parameter(P: ArrayLike, n_params: int) -> FloatArray:
     return P
 
 
+def parameter_factors(P: ArrayLike, n_params: int) -> tuple[FloatArray, FloatArray]:
+    """Return thin factors of a matrix of side `n_params`, or of U Uᵀ if a factor U is given."""
+    given = np.asarray(P, dtype=np.float64)
+    if is_factor(given) and len(given) == n_params:
+        return given, given
+    return symmetric_factors(checked_parameter(given, n_params))
+
+
 def within(outer: FloatArray | None, inner: FloatArray | None) -> FloatArray | None:
     """Return the span `inner`, which is given in coordinates of `outer`; None is everything."""
     if outer is None or inner is None:
         return inner if outer is None else outer
     product: FloatArray = outer @ inner
     return product
-
-
-def in_full(span: FloatArray | None, M: FloatArray) -> FloatArray:
-    """Return the matrix P of a matrix in coordinates of `span`."""
-    if span is None:
-        return M
-    P: FloatArray = span @ M @ span.T
-    return P

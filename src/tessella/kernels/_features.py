@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tessella.backend import ProductForm
-from tessella.cones import PSD, Face, Factors, Sensitivities, symmetric_factors
+from tessella.cones import PSD, Face, Factors, Sensitivities
 from tessella.kernels._base import (
     BoundMatrixSet,
     FloatArray,
@@ -18,10 +18,11 @@ from tessella.kernels._base import (
     as_dual_vector,
     as_rows,
     checked_parameter,
-    in_full,
+    parameter_factors,
     within,
 )
 from tessella.kernels._predictor import Predictor, row_tiles
+from tessella.kernels._row_span import RowSpan, span_side
 from tessella.kernels._sensitivity import DenseSensitivities
 
 _GRAM_ROWS = 1024
@@ -89,18 +90,36 @@ class FiniteKernelSet(KernelSet):
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
         """See :meth:`KernelSet.memory_estimate`."""
         del itemsize  # the features stay in float64
-        return 8 * n_samples * self.count_nodes(n_features) * self.count_params(n_features)
+        n_params, cone = self.count_params(n_features), self.cone_on_rows(n_samples, n_features)
+        span = 4 * 8 * cone.side * n_params if cone.side < n_params else 0
+        return 8 * n_samples * self.count_nodes(n_features) * n_params + span
 
     def cross(
         self, X: ArrayLike, Y: ArrayLike, P: FloatArray, *, n_jobs: int | None = None
     ) -> FloatArray:
         """See :meth:`KernelSet.cross`."""
         del n_jobs  # BLAS chooses its own threads
-        left, right = symmetric_factors(np.asarray(P, dtype=np.float64))
-        result: FloatArray = _flat(self.features(as_rows(X)), left) @ (
-            _flat(self.features(as_rows(Y)), right).T
-        )
-        return result
+        return self._cross(X, Y, *parameter_factors(P, len(P)))
+
+    def _cross(self, X: ArrayLike, Y: ArrayLike, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return the kernel matrix between two sets of rows for P = left · rightᵀ."""
+        ours, theirs = self.features(as_rows(X)), self.features(as_rows(Y))
+        K: FloatArray = _flat(ours, left) @ _flat(theirs, right).T
+        return K
+
+    def cone_on_rows(self, n_rows: int, n_features: int) -> PSD:
+        """See :meth:`KernelSet.cone_on_rows`."""
+        n_params = self.count_params(n_features)
+        side = span_side(n_params, n_rows * self.count_nodes(n_features))
+        return PSD(n_params if side is None else side, n_params)
+
+    def row_span(self, X: ArrayLike) -> RowSpan | None:
+        """See :meth:`KernelSet.row_span`; it is the span of the features of all nodes."""
+        rows = as_rows(X)
+        cone = self.cone_on_rows(*rows.shape)
+        if cone.side == cone.total:
+            return None
+        return RowSpan.of_rows([self.features(rows).reshape(cone.side, -1)], 1)
 
     def predictor(self, P: FloatArray, Y: ArrayLike, coefficients: FloatArray) -> FeaturePredictor:
         """See :meth:`KernelSet.predictor`."""
@@ -109,7 +128,8 @@ class FiniteKernelSet(KernelSet):
     def diag(self, X: ArrayLike, P: FloatArray) -> FloatArray:
         """See :meth:`KernelSet.diag`."""
         phi = self.features(as_rows(X))
-        result: FloatArray = np.einsum("ktp,ktp->k", phi @ np.asarray(P, dtype=np.float64), phi)
+        left, right = parameter_factors(P, len(P))
+        result: FloatArray = np.einsum("ktr,ktr->k", phi @ left, phi @ right)
         return result
 
 
@@ -124,8 +144,9 @@ class FeaturePredictor(Predictor):
         self, kernels: FiniteKernelSet, P: FloatArray, Y: FloatArray, coefficients: FloatArray
     ) -> None:
         self._kernels = kernels
-        phi, P = kernels.features(Y), np.asarray(P, dtype=np.float64)
-        self._weights = [np.einsum("k,ktp->tp", w, phi) @ P for w in coefficients.T]
+        phi = kernels.features(Y)
+        left, right = parameter_factors(P, len(P))
+        self._weights = [np.einsum("k,ktp->tp", w, phi) @ left @ right.T for w in coefficients.T]
         self._row_size = phi.shape[1] * phi.shape[2]
         self.products_per_row = 0  # einsum does not call BLAS here
 
@@ -200,6 +221,10 @@ class BoundFeatures(BoundMatrixSet):
         """See :meth:`BoundKernelSet.restrict`."""
         return BoundFeatures(self.kernels, self._X[rows], np.float64, within(self._span, face))
 
+    def in_span(self, span: RowSpan) -> BoundFeatures:
+        """See :meth:`BoundKernelSet.in_span`."""
+        return BoundFeatures(self.kernels, self._X, self.dtype, span.blocks[0])
+
     def diag(self, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.diag`."""
         P = checked_parameter(P, self.n_params)
@@ -208,8 +233,9 @@ class BoundFeatures(BoundMatrixSet):
 
     def cross(self, X_new: FloatArray, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.cross`."""
-        P = in_full(self._span, checked_parameter(P, self.n_params))
-        return self.kernels.cross(X_new, self._X, P)
+        factors = parameter_factors(P, self.n_params)
+        left, right = (U if self._span is None else self._span @ U for U in factors)
+        return self.kernels._cross(X_new, self._X, left, right)
 
 
 class _FeatureMoments(MatrixMoments):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tessella.cones import Blocks, Point, ProductCone
+from tessella.cones import Blocks, Point, ProductCone, is_factor
 from tessella.kernels._base import FloatArray, KernelSet, as_rows
 from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import UnitBox
@@ -27,8 +27,9 @@ class LearnedKernel:
     kernels : KernelSet
         Family that the kernel was chosen from.
     parameter : ndarray or Blocks
-        Parameter of the kernel within its family: a positive semidefinite matrix, the weights of
-        a dictionary, or the blocks of a sum of kernel sets.
+        Parameter of the kernel within its family: a positive semidefinite matrix P, the weights of
+        a dictionary, or the blocks of a sum of kernel sets. If P has far more rows than there were
+        training rows, it is a factor U of P = U Uᵀ, which has fewer columns than rows.
     box : UnitBox
         Scaling of raw features to the unit cube.
 
@@ -69,14 +70,17 @@ class LearnedKernel:
 
     @property
     def P(self) -> FloatArray:  # noqa: N802 - the name of the mathematics
-        """Positive semidefinite matrix of the kernel, if its parameter is one matrix."""
+        """Positive semidefinite matrix of the kernel, if its parameter is one matrix.
+
+        It is computed each time if the parameter is a factor of the matrix.
+        """
         if not (isinstance(self.parameter, np.ndarray) and self.parameter.ndim == 2):
             raise AttributeError(
                 f"The parameter of this kernel, from {type(self.kernels).__name__}, is not one "
                 "matrix P; use its attribute parameter."
             )
-        matrix: FloatArray = self.parameter
-        return matrix
+        given: FloatArray = self.parameter
+        return given @ given.T if is_factor(given) else given
 
     @property
     def shares(self) -> FloatArray:

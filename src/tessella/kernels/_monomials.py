@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from tessella.kernels._base import FloatArray
 
 IntArray = NDArray[np.intp]
+Power = tuple[tuple[int, int], ...]  # the variables of a monomial, each with its exponent
 
 
 def count_monomials(n_variables: int, degree: int) -> int:
@@ -20,18 +23,36 @@ def count_monomials(n_variables: int, degree: int) -> int:
 
 
 def exponent_bytes(n_variables: int, degree: int) -> int:
-    """Return the bytes that exponents take while monomials are prepared: four tables of them."""
-    return 4 * 8 * n_variables * count_monomials(n_variables, degree)
+    """Return the bytes of the powers while monomials are prepared, which are Python objects."""
+    return 150 * (degree + 1) * count_monomials(n_variables, degree)
+
+
+def powers(n_variables: int, degree: int) -> list[Power]:
+    """Return all monomials of total degree at most `degree`, by degree.
+
+    A table of exponents would have a column for each variable, nearly all of them zero.
+    """
+    linear: list[Power] = [((variable, 1),) for variable in range(n_variables)]
+    return [(), *(linear if degree else [])] + [
+        tuple(Counter(choice).items())
+        for total in range(2, degree + 1)
+        for choice in combinations_with_replacement(range(n_variables), total)
+    ]
 
 
 def exponents(n_variables: int, degree: int) -> IntArray:
     """Return the exponents of all monomials of total degree at most `degree`, in rows by degree."""
-    rows = [
-        np.bincount(np.array(choice, dtype=np.intp), minlength=n_variables)
-        for total in range(degree + 1)
-        for choice in combinations_with_replacement(range(n_variables), total)
-    ]
-    return np.array(rows, dtype=np.intp).reshape(len(rows), n_variables)
+    found = powers(n_variables, degree)
+    table = np.zeros((len(found), n_variables), dtype=np.intp)
+    for row, power in zip(table, found, strict=True):
+        for variable, exponent in power:
+            row[variable] = exponent
+    return table
+
+
+def powers_of(table: IntArray) -> list[Power]:
+    """Return the monomials of a table of exponents, one for each row."""
+    return [tuple((int(k), int(row[k])) for k in row.nonzero()[0]) for row in table]
 
 
 class Monomials:
@@ -39,21 +60,27 @@ class Monomials:
 
     Parameters
     ----------
-    powers : ndarray of shape (n_monomials, n_variables)
-        Exponents of each monomial.
+    powers : sequence of Power
+        Variables of each monomial with their exponents.
+    n_variables : int
+        Number of variables.
     """
 
-    def __init__(self, powers: IntArray) -> None:
-        self._count, n_variables = powers.shape
-        self._higher = [np.intp(e) for e in range(2, int(powers.max(initial=0)) + 1)]
+    def __init__(self, powers: Sequence[Power], n_variables: int) -> None:
+        self._count = len(powers)
+        highest = max((exponent for power in powers for _, exponent in power), default=0)
+        self._higher = [np.intp(e) for e in range(2, highest + 1)]
         # Column 0 of the table of powers is one. The powers of the variables follow, by power.
         factors = [
-            [1 + variable + n_variables * (int(row[variable]) - 1) for variable in row.nonzero()[0]]
-            for row in powers
+            [1 + variable + n_variables * (exponent - 1) for variable, exponent in power]
+            for power in powers
         ]
         most = max(map(len, factors), default=0)
         padded = [columns + [0] * (most - len(columns)) for columns in factors]
         self._factors: IntArray = np.array(padded, dtype=np.intp).reshape(len(padded), most).T
+
+    def __len__(self) -> int:
+        return self._count
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Return the value of each monomial at each row, of shape (len(X), n_monomials)."""
@@ -70,7 +97,7 @@ class Monomials:
 @lru_cache(maxsize=32)
 def monomials(n_variables: int, degree: int) -> Monomials:
     """Return all monomials of total degree at most `degree`."""
-    return Monomials(exponents(n_variables, degree))
+    return Monomials(powers(n_variables, degree), n_variables)
 
 
 def checked_degree(degree: int) -> int:

@@ -7,17 +7,15 @@ from dataclasses import fields, is_dataclass
 from functools import singledispatch
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tessella.kernels._base import KernelSet
 from tessella.kernels._dictionary import FittedDictionary, KernelDictionary
-from tessella.kernels._monomials import IntArray, checked_degree, exponents
+from tessella.kernels._monomials import Power, checked_degree, powers
 from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._single import SingleKernelSet
 from tessella.kernels._sum import KernelSum
 from tessella.kernels._tessellated import TessellatedKernels
-from tessella.kernels._tessellated_basis import _powers
+from tessella.kernels._tessellated_basis import joint_powers
 
 _FEW_NAMES = 3  # largest number of features that are listed in the name of a kernel
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -88,16 +86,16 @@ def basis_functions(kernels: KernelSet, feature_names: Sequence[str]) -> list[Ba
 
 @basis_functions.register
 def _(kernels: PolynomialKernels, feature_names: Sequence[str]) -> list[BasisFunction]:
-    powers = exponents(len(feature_names), checked_degree(kernels.degree))
-    return [BasisFunction(_monomial(power, feature_names)) for power in powers]
+    found = powers(len(feature_names), checked_degree(kernels.degree))
+    return [BasisFunction(_monomial(power, feature_names)) for power in found]
 
 
 @basis_functions.register
 def _(kernels: TessellatedKernels, feature_names: Sequence[str]) -> list[BasisFunction]:
     degree = checked_degree(kernels.degree)
-    powers = np.hstack(_powers(kernels.monomials, len(feature_names), degree))
+    found = joint_powers(kernels.monomials, len(feature_names), degree)
     variables = [*feature_names, *(f"z({name})" for name in feature_names)]
-    monomials = [_monomial(power, variables) for power in powers]
+    monomials = [_monomial(power, variables) for power in found]
     return [BasisFunction(monomial, region) for region in REGIONS for monomial in monomials]
 
 
@@ -163,10 +161,9 @@ def shortened_list(names: Sequence[str]) -> str:
     return ", ".join(names[:_FEW_NAMES]) + (f" and {hidden} more" if hidden > 0 else "")
 
 
-def _monomial(power: IntArray, names: Sequence[str]) -> str:
+def _monomial(power: Power, names: Sequence[str]) -> str:
     factors = [
-        name + (str(exponent).translate(_SUPERSCRIPTS) if exponent > 1 else "")
-        for name, exponent in zip(names, power.tolist(), strict=True)
-        if exponent
+        names[variable] + (str(exponent).translate(_SUPERSCRIPTS) if exponent > 1 else "")
+        for variable, exponent in power
     ]
     return "·".join(factors) or "1"

@@ -85,6 +85,15 @@ class KernelsOnFeatures(KernelSet):
         del n_features
         return self.kernels.cone(len(self.features))
 
+    def cone_on_rows(self, n_rows: int, n_features: int) -> Cone:
+        """See :meth:`KernelSet.cone_on_rows`."""
+        del n_features
+        return self.kernels.cone_on_rows(n_rows, len(self.features))
+
+    def row_span(self, X: ArrayLike) -> Any:
+        """See :meth:`KernelSet.row_span`."""
+        return self.kernels.row_span(self.seen(X))
+
     def count_params(self, n_features: int) -> int:
         """See :meth:`KernelSet.count_params`."""
         del n_features
@@ -191,6 +200,10 @@ class BoundOnFeatures(BoundKernelSet):
     def restrict(self, rows: NDArray[np.intp], face: Face = None) -> BoundOnFeatures:
         """See :meth:`BoundKernelSet.restrict`."""
         return BoundOnFeatures(self._inner.restrict(rows, face), self._features)
+
+    def in_span(self, span: Any) -> BoundOnFeatures:
+        """See :meth:`BoundKernelSet.in_span`."""
+        return BoundOnFeatures(self._inner.in_span(span), self._features)
 
     def subset(self, rows: NDArray[np.intp]) -> BoundOnFeatures:
         """See :meth:`BoundKernelSet.subset`."""

@@ -86,8 +86,8 @@ class UnitBox:
     @classmethod
     def identity(cls, n_features: int) -> UnitBox:
         """Return the map that does not change rows."""
-        everything = [(np.array([0.0, 1.0]), np.array([0.0, 1.0]))] * n_features
-        return cls._of_curves(n_features, np.arange(n_features), everything, clips=False)
+        ends = np.zeros(n_features), np.ones(n_features)
+        return cls._of_ranges(n_features, np.arange(n_features), *ends)
 
     @classmethod
     def fit(
@@ -124,11 +124,23 @@ class UnitBox:
         kept = np.arange(X.shape[1]) if keep_constant else np.flatnonzero(varying)
         weights = np.ones(len(X)) if weight is None else weight
         fit_curve = _checked_curve(scaling)
-        curves = [
-            fit_curve(X[:, j], weights) if varying[j] else _constant_curve(low[j]) for j in kept
-        ]
-        box = cls._of_curves(X.shape[1], kept, curves, clips=scaling != "range")
+        if fit_curve is None:
+            box = cls._of_ranges(X.shape[1], kept, low, np.where(varying, X.max(axis=0), np.inf))
+        else:
+            curves = [
+                fit_curve(X[:, j], weights) if varying[j] else _constant_curve(low[j]) for j in kept
+            ]
+            box = cls._of_curves(X.shape[1], kept, curves, clips=True)
         return box if feature_scale is None else box._pulled(feature_scale[kept])
+
+    @classmethod
+    def _of_ranges(
+        cls, n_features: int, kept: NDArray[np.intp], low: FloatArray, high: FloatArray
+    ) -> UnitBox:
+        """Return the map from [low, high] to [0, 1] of each kept column."""
+        knots = np.column_stack([low[kept], high[kept]]).ravel()
+        heights = np.tile([0.0, 1.0], len(kept))
+        return cls(n_features, kept, knots, heights, np.full(len(kept), 2, dtype=np.intp))
 
     @classmethod
     def _of_curves(
@@ -256,19 +268,15 @@ def check_scaling(scaling: Any) -> None:
         raise ValueError(f"scaling={scaling!r} is unknown; use one of {SCALINGS}.")
 
 
-def _checked_curve(scaling: str) -> Callable[[FloatArray, FloatArray], _Curve]:
+def _checked_curve(scaling: str) -> Callable[[FloatArray, FloatArray], _Curve] | None:
+    """Return what fits the curve of a column; None for a line between the ends of its range."""
     check_scaling(scaling)
-    return {"range": _range_curve, "quantile": _quantile_curve, "robust": _robust_curve}[scaling]
+    return {"range": None, "quantile": _quantile_curve, "robust": _robust_curve}[scaling]
 
 
 def _constant_curve(value: float) -> _Curve:
     """Return the map of every value to zero: the whole range is infinitely far away."""
     return np.array([value, np.inf]), np.array([0.0, 1.0])
-
-
-def _range_curve(values: FloatArray, weight: FloatArray) -> _Curve:
-    del weight
-    return np.array([values.min(), values.max()]), np.array([0.0, 1.0])
 
 
 def _quantile_curve(values: FloatArray, weight: FloatArray) -> _Curve:

@@ -30,6 +30,7 @@ from tessella.kernels._base import (
     as_rows,
 )
 from tessella.kernels._predictor import SumPredictor
+from tessella.kernels._row_span import SumSpan
 
 
 @dataclass
@@ -113,6 +114,15 @@ class KernelSum(KernelSet):
     def cone(self, n_features: int) -> Cone:
         """See :meth:`KernelSet.cone`."""
         return ProductCone([part.cone(n_features) for part in self.parts])
+
+    def cone_on_rows(self, n_rows: int, n_features: int) -> Cone:
+        """See :meth:`KernelSet.cone_on_rows`."""
+        return ProductCone([part.cone_on_rows(n_rows, n_features) for part in self.parts])
+
+    def row_span(self, X: ArrayLike) -> SumSpan | None:
+        """See :meth:`KernelSet.row_span`."""
+        spans = [part.row_span(X) for part in self.parts]
+        return None if all(span is None for span in spans) else SumSpan(spans)
 
     def resolve(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> KernelSum:
         """See :meth:`KernelSet.resolve`.
@@ -212,6 +222,11 @@ class BoundSum(BoundKernelSet):
         """See :meth:`BoundKernelSet.restrict`."""
         faces = zip(self.parts, _each(face, self.parts), strict=True)
         return BoundSum([part.restrict(rows, own) for part, own in faces])
+
+    def in_span(self, span: SumSpan) -> BoundSum:
+        """See :meth:`BoundKernelSet.in_span`."""
+        own = zip(self.parts, span.parts, strict=True)
+        return BoundSum([part if face is None else part.in_span(face) for part, face in own])
 
     def subset(self, rows: NDArray[np.intp]) -> BoundSum:
         """See :meth:`BoundKernelSet.subset`."""

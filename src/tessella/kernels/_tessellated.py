@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from tessella import _core
 from tessella.backend import ProductForm, effective_threads
 from tessella.backend._lazy import cached_property
-from tessella.cones import PSD, Face, Factors, Sensitivities, symmetric_factors
+from tessella.cones import PSD, Face, Factors, Sensitivities, is_factor, symmetric_factors
 from tessella.kernels._base import (
     BoundKernelSet,
     BoundMatrixSet,
@@ -23,12 +23,13 @@ from tessella.kernels._base import (
     as_dual_vector,
     as_rows,
     checked_parameter,
-    in_full,
+    parameter_factors,
     within,
 )
 from tessella.kernels._floor import checked_floor, raised, raised_parameter
 from tessella.kernels._monomials import checked_degree, count_monomials, exponent_bytes
 from tessella.kernels._predictor import Predictor
+from tessella.kernels._row_span import RowSpan, span_side
 from tessella.kernels._sensitivity import (
     DenseSensitivities,
     FactoredSensitivities,
@@ -144,7 +145,8 @@ class TessellatedKernels(KernelSet):
         rows = as_rows(X)
         threads = effective_threads(n_jobs)
         plain = replace(self.resolve(rows), floor=0.0)
-        return raised(BoundTessellated(plain, rows, np.dtype(dtype), threads), self.floor)
+        side = Side(plain._basis(rows.shape[1]), rows)
+        return raised(BoundTessellated(plain, rows, np.dtype(dtype), threads, side), self.floor)
 
     def bind_machines(
         self,
@@ -153,14 +155,15 @@ class TessellatedKernels(KernelSet):
         *,
         dtype: DTypeLike = np.float64,
         n_jobs: int | None = None,
+        span: Any = None,
     ) -> BoundKernelSet:
         """See :meth:`KernelSet.bind_machines`; machines share what depends on a row alone."""
         from tessella.kernels._tessellated_machines import TessellatedMachines
 
         whole = self.bind_resolved(X, dtype=dtype, n_jobs=n_jobs)
         if isinstance(whole, BoundTessellated) and whole.n_powers == 1:
-            return TessellatedMachines(whole, rows)
-        return super().bind_machines(X, rows, dtype=dtype, n_jobs=n_jobs)
+            return TessellatedMachines(whole if span is None else whole.in_span(span), rows)
+        return super().bind_machines(X, rows, dtype=dtype, n_jobs=n_jobs, span=span)
 
     def with_floor(self, floor: float) -> TessellatedKernels:
         """See :meth:`KernelSet.with_floor`; the result has the parameter `floor`."""
@@ -193,7 +196,13 @@ class TessellatedKernels(KernelSet):
         else:
             groups = count_monomials(n_features, degree)
             tables = exponent_bytes(2 * n_features, degree) + _bytes_of_sums(n_features, degree)
-        return 8 * n_samples * (2 * n_features + 6 * groups * half) + tables + fixed
+            tables += 3 * 8 * 2 * n_features * half  # exponents, sorted and unsorted
+        side = self.cone_on_rows(n_samples, n_features).side
+        if side == 2 * half:
+            return 8 * n_samples * (2 * n_features + 6 * groups * half) + tables + fixed
+        # The monomials, their span and what its computation needs; the rest is as wide as the span.
+        whole = 8 * n_samples * (2 * n_features + 2 * half) + 3 * 8 * half * (side // 2)
+        return whole + tables
 
     def cross(
         self, X: ArrayLike, Y: ArrayLike, P: FloatArray, *, n_jobs: int | None = None
@@ -208,24 +217,48 @@ class TessellatedKernels(KernelSet):
         """See :meth:`KernelSet.predictor`."""
         rows = as_rows(Y)
         basis = self._basis(rows.shape[1])
-        P = self._kernel_parameter(P, basis.n_params)
+        factors = self._kernel_factors(P, basis.n_params)
         if coefficients.shape[1] == 1:
-            return TessellatedPredictor(basis, P, rows, coefficients[:, 0])
-        return TessellatedMatrixPredictor(basis, P, rows, coefficients)
+            return TessellatedPredictor(basis, factors, rows, coefficients[:, 0])
+        return TessellatedMatrixPredictor(basis, factors, rows, coefficients)
 
     def diag(self, X: ArrayLike, P: FloatArray) -> FloatArray:
         """See :meth:`KernelSet.diag`."""
         rows = as_rows(X)
         basis = self._basis(rows.shape[1])
-        return Side(basis, rows).diag(*symmetric_factors(self._kernel_parameter(P, basis.n_params)))
+        return Side(basis, rows).diag(*self._kernel_factors(P, basis.n_params))
 
-    def _kernel_parameter(self, P: FloatArray, n_params: int) -> FloatArray:
-        """Return a checked parameter with the floor, if there is one."""
-        free = checked_parameter(P, n_params)
+    def _kernel_factors(self, P: FloatArray, n_params: int) -> Factors:
+        """Return thin factors of a checked parameter with the floor, if there is one."""
         if not self.floor:
-            return free
-        matrix: FloatArray = raised_parameter(free, PSD(n_params), checked_floor(self.floor))
-        return matrix
+            return parameter_factors(P, n_params)
+        free = checked_parameter(P @ P.T if is_factor(P) else P, n_params)
+        return symmetric_factors(raised_parameter(free, PSD(n_params), checked_floor(self.floor)))
+
+    def cone_on_rows(self, n_rows: int, n_features: int) -> PSD:
+        """See :meth:`KernelSet.cone_on_rows`.
+
+        A floor is a multiple of the identity, which is no thin product, and powers of z leave
+        little of P to save. Both are learned as they are.
+        """
+        n_params = self.count_params(n_features)
+        if self.floor or self.monomials != "x":
+            return PSD(n_params)
+        side = span_side(n_params, 2 * min(n_rows, n_params // 2))
+        return PSD(n_params if side is None else side, n_params)
+
+    def row_span(self, X: ArrayLike) -> RowSpan | None:
+        """See :meth:`KernelSet.row_span`; it is the span of the monomials, for both halves of N.
+
+        The factors of rows of ``balance="pointwise"`` do not change the span. The factors of basis
+        functions of the other balances do, so that each half has its own span.
+        """
+        rows = as_rows(X)
+        cone = self.cone_on_rows(*rows.shape)
+        if cone.side == cone.total:
+            return None
+        basis = self._basis(rows.shape[1])
+        return RowSpan.of_rows(basis.halves(Side(basis, rows).zeta_low), 2)
 
     def _basis(self, n_features: int) -> Basis:
         params = {name: value for name, value in self.get_params().items() if name != "floor"}
@@ -236,7 +269,7 @@ class TessellatedKernels(KernelSet):
         if X_rows.shape[1] != Y_rows.shape[1]:
             raise ValueError(f"X has {X_rows.shape[1]} features and Y has {Y_rows.shape[1]}.")
         basis = self._basis(X_rows.shape[1])
-        factors = symmetric_factors(self._kernel_parameter(P, basis.n_params))
+        factors = self._kernel_factors(P, basis.n_params)
         return ProductPair((Side(basis, X_rows), Side(basis, Y_rows)), *factors)
 
 
@@ -249,12 +282,22 @@ def _bytes_of_sums(n_features: int, degree: int) -> int:
 class BoundTessellated(BoundMatrixSet):
     """:class:`TessellatedKernels` on training rows.
 
-    Attributes
+    Parameters
     ----------
-    side : Side
-        The rows, prepared as an argument of the kernel.
+    kernels : TessellatedKernels
+        The kernel set.
+    X : ndarray of shape (m, n)
+        Training rows.
+    dtype : dtype
+        Data type of kernel matrices.
     threads : int
-        Number of threads of the compiled loops.
+        Number of threads.
+    side : Side
+        The rows as an argument of the kernels, in coordinates of the parameter.
+    span : RowSpan, optional
+        Span of rows that contains the parameter.
+    face : ndarray, optional
+        Face that contains the parameter, in coordinates of the span.
     """
 
     def __init__(
@@ -263,17 +306,17 @@ class BoundTessellated(BoundMatrixSet):
         X: FloatArray,
         dtype: np.dtype[Any],
         threads: int,
-        span: FloatArray | None = None,
+        side: Side,
+        span: RowSpan | None = None,
+        face: FloatArray | None = None,
     ) -> None:
         self.kernels: TessellatedKernels = kernels
         self.dtype = dtype
         self._X = X
         self.threads = threads
-        self._span = span
-        side = Side(kernels._basis(X.shape[1]), X)
-        self.side = side if span is None else side.within(span)
+        self.side, self._span, self._face = side, span, face
         self.n_samples = len(X)
-        self.cone = PSD(self.side.basis.n_params, side.basis.n_params)
+        self.cone = PSD(side.basis.n_params, kernels.count_params(X.shape[1]))
 
     @property
     def n_powers(self) -> int:
@@ -322,18 +365,39 @@ class BoundTessellated(BoundMatrixSet):
         pushed = push(side, side, parts, weighted.shape[1], self.threads)
         return TessellatedMoments(side, dual, pushed)
 
+    def in_span(self, span: RowSpan) -> BoundTessellated:
+        """See :meth:`BoundKernelSet.in_span`."""
+        side = self.side.on_rows(span)
+        return BoundTessellated(self.kernels, self._X, self.dtype, self.threads, side, span)
+
     def restrict(self, rows: NDArray[np.intp], face: Face = None) -> BoundTessellated:
         """See :meth:`BoundKernelSet.restrict`."""
-        dtype, span = np.dtype(np.float64), within(self._span, face)
-        return BoundTessellated(self.kernels, self._X[rows], dtype, self.threads, span)
+        side = self.side.take(rows)
+        return BoundTessellated(
+            self.kernels,
+            self._X[rows],
+            np.dtype(np.float64),
+            self.threads,
+            side if face is None else side.within(face),
+            self._span,
+            within(self._face, face),
+        )
 
     def diag(self, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.diag`."""
-        return self.side.diag(*symmetric_factors(checked_parameter(P, self.n_params)))
+        if is_factor(P) or self.n_powers > 1:
+            return self.side.diag(*parameter_factors(P, self.n_params))
+        return self.side.matrix_diag(checked_parameter(P, self.n_params))
 
     def cross(self, X_new: FloatArray, P: FloatArray) -> FloatArray:
         """See :meth:`BoundKernelSet.cross`."""
-        return self.kernels.cross(X_new, self._X, in_full(self._span, P))
+        side = Side(self.kernels._basis(self._X.shape[1]), as_rows(X_new))
+        side = side if self._span is None else side.on_rows(self._span)
+        side = side if self._face is None else side.within(self._face)
+        pair = ProductPair((side, self.side), *parameter_factors(P, self.n_params))
+        K = np.empty(pair.shape)
+        pair.matrix(K, self.threads)
+        return K
 
 
 class TessellatedMoments(MatrixMoments):

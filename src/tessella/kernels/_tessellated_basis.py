@@ -27,10 +27,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tessella.backend._lazy import cached_property
 from tessella.kernels._base import FloatArray, numbers_or_nan
-from tessella.kernels._monomials import IntArray, Monomials, checked_degree, exponents
+from tessella.kernels._monomials import (
+    IntArray,
+    Monomials,
+    Power,
+    checked_degree,
+    exponents,
+    powers,
+    powers_of,
+)
+from tessella.kernels._row_span import RowSpan
 
 _ROOM_FLOOR = 1e-12  # smallest side of the box above a corner by which a norm is divided
 
@@ -44,10 +54,11 @@ class Basis:
         Number of monomials q.
     n_params : int
         Side of P, which is 2q.
-    x_powers : ndarray of shape (q, n)
-        Powers of x of the monomials.
     monomials : Monomials
-        The powers of x, prepared for evaluation.
+        The powers of x of the monomials, prepared for evaluation.
+    apart : bool
+        Whether the two halves of N have their own columns in `high`, because they are not the
+        same functions of x.
     groups : list of ndarray of int
         Columns of `low`, of which there are q, that have the same power of z.
     high_groups : list of ndarray of int
@@ -75,32 +86,34 @@ class Basis:
             )
         self.lower, self.upper = -margin, 1.0 + margin
         self.out_of_box = out_of_box
-        self.x_powers, z_powers = _powers(monomials, n_features, checked_degree(degree))
-        self.monomials = Monomials(self.x_powers)
-        self.half = len(self.x_powers)
-        self.n_params = 2 * self.half
-        self.pointwise = isinstance(balance, str) and balance == "pointwise"
-        self._scales = _scales(balance, self.n_params)
-        self.group_powers, self.groups = _group(z_powers)
-        self.high_groups = (
-            [np.concatenate([g, g + self.half]) for g in self.groups]
-            if self.pointwise
-            else self.groups
+        x_powers, self.group_powers, self.groups = _powers(
+            monomials, n_features, checked_degree(degree)
         )
+        self.monomials = Monomials(x_powers, n_features)
+        self.half = len(x_powers)
+        self.n_params = 2 * self.half
+        self.pointwise = self.apart = isinstance(balance, str) and balance == "pointwise"
+        self._scales = _scales(balance, self.n_params)
+        self.high_groups = self._high_groups()
         self.sums = _group_sums(self.group_powers)
+
+    def _high_groups(self) -> list[IntArray]:
+        if not self.apart:
+            return self.groups
+        return [np.concatenate([g, g + self.half]) for g in self.groups]
 
     def split(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the coefficients of `high` (p × r) and of `low` (q × r) of a factor of P."""
         if self._scales is not None:
             U = self._scales[:, None] * U
         first, second = U[: self.half], U[self.half :]
-        high: FloatArray = np.vstack([first, -second]) if self.pointwise else first - second
+        high: FloatArray = np.vstack([first, -second]) if self.apart else first - second
         return high, second
 
     def join(self, high: FloatArray, cross: FloatArray, low: FloatArray) -> FloatArray:
         """Return a matrix of side n_params from its parts; the adjoint of :meth:`split`."""
         half = self.half
-        if self.pointwise:
+        if self.apart:
             sign = np.concatenate([np.ones(half), -np.ones(half)])
             D: FloatArray = sign[:, None] * high * sign
             right = sign[:, None] * cross
@@ -144,6 +157,36 @@ class Basis:
         """Half of :attr:`box_moments`, which is the share of each side in the separable part."""
         return 0.5 * self.box_moments
 
+    def halves(self, zeta: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the monomials of rows times the factors of each half of N; one if they agree."""
+        if self._scales is None:
+            return (zeta,)
+        return zeta * self._scales[: self.half], zeta * self._scales[self.half :]
+
+
+class RowSpanBasis(Basis):
+    """The basis functions N(z, x)ᵀV for a span V of rows, with the same structure as N itself.
+
+    V has a block for each half of N, so the result has two halves, too. It is for one power of z.
+
+    Parameters
+    ----------
+    whole : Basis
+        The basis functions N.
+    span : RowSpan
+        Span of rows.
+    """
+
+    def __init__(self, whole: Basis, span: RowSpan) -> None:
+        self.lower, self.upper = whole.lower, whole.upper
+        self.half, self.n_params = span.blocks[0].shape[1], span.side
+        self.pointwise = whole.pointwise
+        self.apart = whole.apart or whole._scales is not None
+        self._scales = None
+        self.group_powers, self.sums = whole.group_powers, whole.sums
+        self.groups = [np.arange(self.half, dtype=np.intp)]
+        self.high_groups = self._high_groups()
+
 
 class SpanBasis(Basis):
     """The basis functions N(z, x)ᵀV, for P = V M Vᵀ as a function of M.
@@ -155,7 +198,7 @@ class SpanBasis(Basis):
     def __init__(self, whole: Basis, r: int) -> None:
         self.lower, self.upper = whole.lower, whole.upper
         self.half = self.n_params = r
-        self.pointwise = whole.pointwise
+        self.pointwise, self.apart = whole.pointwise, whole.apart
         self.group_powers, self.sums = whole.group_powers, whole.sums
         blocks = range(len(whole.groups))
         self.groups = [np.arange(r * k, r * (k + 1), dtype=np.intp) for k in blocks]
@@ -174,16 +217,32 @@ class SpanBasis(Basis):
         return D
 
 
-def _powers(monomials: str, n_features: int, degree: int) -> tuple[IntArray, IntArray]:
+def _powers(
+    monomials: str, n_features: int, degree: int
+) -> tuple[list[Power], IntArray, list[IntArray]]:
+    """Return the powers of x of all monomials, the distinct powers of z, and who has each."""
     if monomials == "x":
-        x_powers = exponents(n_features, degree)
-        return x_powers, np.zeros_like(x_powers)
+        x_powers = powers(n_features, degree)
+        everything = np.arange(len(x_powers), dtype=np.intp)
+        return x_powers, np.zeros((1, n_features), dtype=np.intp), [everything]
+    both = _joint_exponents(monomials, n_features, degree)
+    return powers_of(both[:, :n_features]), *_group(both[:, n_features:])
+
+
+def joint_powers(monomials: str, n_features: int, degree: int) -> list[Power]:
+    """Return the monomials of the variables x and z, one after the other, grouped by power of z."""
+    if monomials == "x":
+        return powers(n_features, degree)
+    return powers_of(_joint_exponents(monomials, n_features, degree))
+
+
+def _joint_exponents(monomials: str, n_features: int, degree: int) -> IntArray:
+    """Return the exponents of x and z of all monomials, grouped by power of z."""
     if monomials != "xz":
         raise ValueError(f"monomials={monomials!r} is unknown; use 'x' or 'xz'.")
     both = exponents(2 * n_features, degree)
     # A stable sort groups monomials by power of z and keeps the order of the powers of x.
-    both = both[np.lexsort(both[:, : n_features - 1 : -1].T)]
-    return both[:, :n_features], both[:, n_features:]
+    return both[np.lexsort(both[:, : n_features - 1 : -1].T)]
 
 
 def _checked_margin(delta: float | FloatArray, n_features: int) -> Any:
@@ -281,6 +340,32 @@ class Side:
         self.zeta_low = zeta * second[:, None]
         self.zeta_high = np.hstack([zeta * first[:, None], root_unit * self.zeta_low])
 
+    def take(self, rows: NDArray[np.intp]) -> Side:
+        """Return some of the rows."""
+        part = copy(self)
+        for name in ("corner", "room", "volume", "moment_ratio", "zeta_low"):
+            setattr(part, name, getattr(self, name)[rows])
+        same = self.zeta_high is self.zeta_low
+        part.zeta_high = part.zeta_low if same else self.zeta_high[rows]
+        return part
+
+    def on_rows(self, span: RowSpan) -> Side:
+        """Return the same rows for the basis functions of a span of rows."""
+        whole = self.basis
+        reduced = copy(self)
+        reduced.basis = RowSpanBasis(whole, span)
+        first, second = span.blocks
+        if whole.pointwise:
+            high = np.split(self.zeta_high, 2, axis=1)
+            reduced.zeta_low = self.zeta_low @ second
+            reduced.zeta_high = np.hstack([high[0] @ first, high[1] @ second])
+            return reduced
+        halves = whole.halves(self.zeta_low)
+        reduced.zeta_low = reduced.zeta_high = halves[-1] @ second
+        if reduced.basis.apart:
+            reduced.zeta_high = np.hstack([halves[0] @ first, reduced.zeta_low])
+        return reduced
+
     def within(self, span: FloatArray) -> Side:
         """Return the same rows for the basis functions of `span`."""
         whole = self.basis
@@ -335,6 +420,18 @@ class Side:
         mixed += self.zeta_low @ (0.5 * self.basis.box_moments[0, 0] * (low @ low.T))
         triangle = np.linalg.qr(high.T)[1]
         return [self.zeta_high @ triangle.T], (mixed, self.zeta_low)
+
+    def matrix_diag(self, P: FloatArray) -> FloatArray:
+        """Return k(x, x) for a symmetric P and one power of z, without factors of P."""
+        high, low = self.basis.split(P)
+        both, mixed = self.basis.split(high.T)
+        own, box = self.basis.split(low.T)[1], self.basis.box_moments[0, 0]
+        moments = self.zeta_high * self.moment_ratio[:, None]
+        result: FloatArray = np.einsum("kp,kp->k", self.zeta_high @ both, self.zeta_high)
+        result *= self.volume
+        result += 2.0 * np.einsum("kq,kq->k", moments @ mixed.T, self.zeta_low)
+        result += box * np.einsum("kq,kq->k", self.zeta_low @ own, self.zeta_low)
+        return result
 
     def diag(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return k(x, x) for P = left · rightᵀ, where max(x, x) = x."""

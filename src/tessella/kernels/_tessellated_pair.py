@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tessella import _core
 from tessella.backend import ProductForm, effective_threads
 from tessella.backend._product_form import centred_separable
-from tessella.cones import symmetric_factors
+from tessella.cones import Factors
 from tessella.kernels._base import FloatArray, as_rows
 from tessella.kernels._monomials import IntArray
 from tessella.kernels._predictor import Predictor, row_tiles
@@ -109,7 +109,7 @@ class TessellatedPredictor(Predictor):
     ----------
     basis : Basis
         Basis functions of the kernel.
-    P : ndarray of shape (n_params, n_params)
+    factors : pair of ndarray of shape (n_params, r)
         Parameter of the kernel.
     Y : ndarray of shape (l, n)
         Support vectors, in the scale of the unit cube.
@@ -117,8 +117,8 @@ class TessellatedPredictor(Predictor):
         Coefficients of the support vectors.
     """
 
-    def __init__(self, basis: Basis, P: FloatArray, Y: FloatArray, w: FloatArray) -> None:
-        left, right = symmetric_factors(P)
+    def __init__(self, basis: Basis, factors: Factors, Y: FloatArray, w: FloatArray) -> None:
+        left, right = factors
         self._basis = basis
         self._halves = basis.split(left)
         side = Side(basis, Y)
@@ -132,23 +132,29 @@ class TessellatedPredictor(Predictor):
 
     def scores(self, X: ArrayLike, *, n_jobs: int | None = None) -> FloatArray:
         """See :meth:`Predictor.scores`."""
-        side = Side(self._basis, as_rows(X))
+        rows, threads = as_rows(X), effective_threads(n_jobs)
+        tiles = row_tiles(len(rows), 4 * self._basis.half)  # of wide rows, a few at a time
+        parts = [self._scores(rows if len(tiles) == 1 else rows[tile], threads) for tile in tiles]
+        return (parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts]))[:, None]
+
+    def _scores(self, rows: FloatArray, threads: int) -> FloatArray:
+        side = Side(self._basis, rows)
         factor = side.factor_of_halves(*self._halves)
         mixed, low = factor.separable
         result: FloatArray = mixed @ self._low_sum + low @ self._mixed_sum
-        column_sums = self._support.push(side, effective_threads(n_jobs))
+        column_sums = self._support.push(side, threads)
         for high, sums in zip(factor.high, column_sums, strict=True):
             result += np.einsum("kr,kr->k", high, sums)
-        return result[:, None]
+        return result
 
 
 class TessellatedMatrixPredictor(Predictor):
     """Predictions for several vectors of coefficients, which share one kernel matrix."""
 
     def __init__(
-        self, basis: Basis, P: FloatArray, Y: FloatArray, coefficients: FloatArray
+        self, basis: Basis, factors: Factors, Y: FloatArray, coefficients: FloatArray
     ) -> None:
-        left, right = symmetric_factors(P)
+        left, right = factors
         self._basis = basis
         self._halves = basis.split(left)
         self._side = Side(basis, Y)
@@ -185,11 +191,13 @@ class WeightedRows:
     """
 
     def __init__(self, side: Side, parts: list[tuple[FloatArray, IntArray]], width: int) -> None:
-        self._side, self._parts, self._width = side, parts, width
+        self._parts, self._width = parts, width
         self._used = np.logical_or.reduce([part.any(axis=1) for part, _ in parts])
-        if len(parts) == 1:
-            self._weights = np.ascontiguousarray(parts[0][0][self._used].T)
-            self._room = side.room[self._used]
+        if len(parts) > 1:
+            self._side = side
+            return
+        self._weights = np.ascontiguousarray(parts[0][0][self._used].T)
+        self._room = side.room if self._used.all() else side.room[self._used]
 
     def push(self, left: Side, threads: int) -> list[FloatArray]:
         """Σ_γ' Σ_l mom_{γ+γ'}(max(x_k, y_l)) part_γ'[l], for each power γ of z: (m, width) each."""

@@ -34,7 +34,7 @@ FloatArray = NDArray[np.float64]
 UNBOUNDED_SOLVERS = "'newton', 'joint', 'frank-wolfe', 'apd', 'hybrid' and 'simple-mkl'"
 
 
-_SLOW_DEGREE = 400  # of a cone, from which on one decomposition takes a noticeable time
+_SLOW_SIDE = 400  # of a matrix, from which on one decomposition takes a noticeable time
 _DECOMPOSITIONS = 3  # of a large parameter, between two looks at the clock
 
 
@@ -128,8 +128,10 @@ class Run:
         self._max_iter = max_iter
         self._start = time.monotonic()
         self._deadline = None if time_limit is None else self._start + time_limit
-        slow = time_limit is not None and problem.cone.degree >= _SLOW_DEGREE
-        self._ahead = _decomposition_seconds(problem.cone.degree) if slow else 0.0
+        side = problem.cone.largest_side
+        slow = time_limit is not None and side >= _SLOW_SIDE
+        self._ahead = _decomposition_seconds(side) if slow else 0.0
+        self._is_large = problem.cone.degree >= _SLOW_SIDE
         self.n_jobs = n_jobs
         self._monitor = as_monitor(callback)
         self._history: list[IterationRecord] = []
@@ -353,7 +355,7 @@ class Run:
         pair that costs nothing: the centre of the cone and the dual vector of zeros, whose bounds
         are those of a constant function.
         """
-        if self.has_answer or self._ahead == 0.0 or not self._is_late(1):
+        if self.has_answer or not (self._is_large and self._is_late(1)):
             return
         dual, fixed = self.problem.dual, self.problem.fixed
         w, P = np.zeros(dual.size), self.problem.cone.centre if fixed is None else fixed
@@ -430,15 +432,15 @@ class Run:
         )
 
 
-def _decomposition_seconds(degree: int) -> float:
+def _decomposition_seconds(side: int) -> float:
     """Seconds that the decomposition of a large parameter takes, by a small one on this machine."""
-    sample = np.random.default_rng(0).standard_normal((_SLOW_DEGREE // 2, _SLOW_DEGREE // 2))
+    sample = np.random.default_rng(0).standard_normal((_SLOW_SIDE // 2, _SLOW_SIDE // 2))
     seconds = []
     for _ in range(2):  # the first one also loads what it needs
         started = time.monotonic()
         np.linalg.eigh(sample + sample.T)
         seconds.append(time.monotonic() - started)
-    return min(seconds) * (degree / len(sample)) ** 3
+    return min(seconds) * (side / len(sample)) ** 3
 
 
 def _blocks(K: NDArray[Any], dual: DualProblem) -> Iterator[NDArray[Any]]:

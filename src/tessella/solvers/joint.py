@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from tessella.backend import limit_blas
 from tessella.cones import Point
 from tessella.problems import SaddlePoint
+from tessella.solvers._majorant import majorant_start
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, run_to_end
 from tessella.solvers.central_path import WholeProblem, inwards, neutral_alpha, state_near
+from tessella.solvers.working_set import DEFAULT_SETTINGS, machines_come_first
 from tessella.svm import CentralPathState, InteriorPoint
 
 FloatArray = NDArray[np.float64]
@@ -92,6 +94,10 @@ def _iterate(run: Run, P0: Point, w0: FloatArray | None, *, resumed: bool) -> So
         run.record(P0, w0, 0.0)  # keeps the given pair, which the interior start leaves
     if not run.problem.dual.kappa_rises():
         run.record(P0, np.zeros(run.problem.dual.size), 0.0)  # certifies that w = 0 is optimal
+    elif run.problem.dual.is_smooth and not resumed and machines_come_first(run.problem.cone):
+        majorant_start(run, w0, 0.1 * run.tol)
+        if run.gap < DEFAULT_SETTINGS.near:
+            P0, w0 = run.best
     whole = WholeProblem(run.problem)
     method = InteriorPoint(whole, *_start(run.problem, whole, P0, w0))
     best = np.inf

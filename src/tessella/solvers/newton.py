@@ -15,6 +15,7 @@ from tessella.problems import DualPoint, SaddlePoint
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, run_to_end
 from tessella.solvers.central_path import WholeProblem, neutral_alpha, solve_smooth, state_near
+from tessella.solvers.working_set import machines_come_first
 from tessella.svm import (
     CentralPathProblem,
     DualProblem,
@@ -42,6 +43,9 @@ class NewtonSettings:
         Largest number of outputs from which the first parameter is learned.
     first_accuracy : float
         Accuracy to which the first parameter is learned.
+    beyond : float
+        Part of all directions, beside those of the first parameter, in the machines that prove
+        its first bound.
     whole : int
         Largest degree of a cone in which the parameter moves in all directions.
     directions : int
@@ -64,6 +68,7 @@ class NewtonSettings:
     rows_per_param: int = 4
     first_outputs: int = 3
     first_accuracy: float = 0.03
+    beyond: float = 0.01
     whole: int = 24
     directions: int = 12
     accuracy: float = 0.03
@@ -221,8 +226,12 @@ class _Newton:
         From the centre, Newton's method would only multiply the share of a direction by about 1.5
         in each step, and a good direction has a small share of the centre.
         """
+        if not self._problem.dual.kappa_rises():
+            return self._cone.centre
+        if machines_come_first(self._cone):
+            return self._parameter_of_machines()
         sample = small_sample(self._problem, self._settings)
-        if sample is None or not self._problem.dual.kappa_rises():
+        if sample is None:
             return self._cone.centre
         self._run.phase(f"first kernel from {sample.kernels.machines[0].n_samples} rows")
         whole, centre = WholeProblem(sample), self._cone.centre
@@ -232,6 +241,25 @@ class _Newton:
                 break
             self._run.count_newton()
         return self._cone.normalised(method.state.M)
+
+    def _parameter_of_machines(self) -> Point:
+        """Return the parameter of the machines with a kernel that is at least every other one.
+
+        With many features, D(w) has one large direction for each machine. If the value of a machine
+        is a / s for the share s of its direction, as with a small kernel, the best shares are
+        proportional to √a, and the eigenvalues of D(w) at equal shares are proportional to a.
+        Machines with a kernel that is that of P and a little of all directions prove a bound that
+        is nearly attained.
+        """
+        run, cone, problem = self._run, self._cone, self._problem
+        run.phase(f"first kernel from machines on {problem.dual.size} rows")
+        largest = cone.degree * cone.centre
+        point = problem.at(run.svm_at(largest, None, run.tol, cone.centre).w)
+        run.raise_bound(point)
+        P = cone.balanced_response(point.spectrum, len(problem.dual.starts))
+        beyond = self._settings.beyond
+        run.raise_bound(problem.at(run.svm_at(P + beyond * largest, None, run.tol, P).w))
+        return P
 
     def _at(self, P: Point, step: float) -> _Iterate:
         """Solve the machines of a parameter, and record the pair."""

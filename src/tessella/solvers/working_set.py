@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend import limit_blas
-from tessella.cones import PSD, Face, LeadingFace, Point
+from tessella.cones import PSD, Cone, Face, LeadingFace, Point
 from tessella.problems import SaddlePoint
 from tessella.solvers._compiled_steps import CompiledInteriorPoint, interior_point
 from tessella.solvers._majorant import balanced_start, majorant_start
@@ -282,11 +282,11 @@ class _WorkingSet:
         With many features D(w) has one direction. With few features and few rows the machines cost
         less than the interior point steps that they save.
         """
-        settings, degree = self._settings, self._cone.degree
-        if not isinstance(self._cone, PSD) or self._several:
+        settings, cone = self._settings, self._cone
+        if not isinstance(cone, PSD) or self._several:
             return False
-        few = degree <= settings.few_params and self._dual.size <= settings.few_rows
-        return (few or degree >= settings.many_params) and self._dual.kappa_rises()
+        few = cone.degree <= settings.few_params and self._dual.size <= settings.few_rows
+        return (few or machines_come_first(cone, settings)) and self._dual.kappa_rises()
 
     def _nested_samples(self) -> list[SaddlePoint]:
         """Return nested subsamples, each with the weight of the loss of the whole problem."""
@@ -504,6 +504,14 @@ class _WorkingSet:
         first = np.where(free, -2.0 - self._rng.random(dual.size), distance)
         order = np.argsort(first, kind="stable")
         return dual.movable(np.sort(order[: min(count, most, settings.max_rows)]), w)
+
+
+def machines_come_first(cone: Cone, settings: WorkingSetSettings = DEFAULT_SETTINGS) -> bool:
+    """Return whether P has so many rows that D(w) has nearly one direction.
+
+    A few machines are then nearly optimal.
+    """
+    return isinstance(cone, PSD) and cone.degree >= settings.many_params
 
 
 def sample_strata(
