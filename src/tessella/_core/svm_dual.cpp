@@ -65,7 +65,7 @@ class DualSolver {
     std::int64_t next_test = 0, next_glance = glance_period_;
     DualStatus status = DualStatus::kOptimal;
     while (true) {
-      const auto* row_i = rows_.row(up_.index);
+      const auto* row_i = in_blocks_ ? rows_.passing_row(up_.index) : rows_.row(up_.index);
       const Partner partner =
           row_loops_.find_partner(row_i, Growing{up_.value, diagonal_[up_.index]}, diagonal_.data(),
                        gradient_, down_offset_.data(), samples_.curvature_floor, size_);

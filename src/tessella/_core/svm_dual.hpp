@@ -77,6 +77,7 @@ class DenseRows {
   static constexpr bool kComputed = false;  // found in memory
   DenseRows(const T* kernel, std::size_t size) : kernel_(kernel), size_(size) {}
   const T* row(std::size_t k) const { return kernel_ + k * size_; }
+  const T* passing_row(std::size_t k) const { return row(k); }
   double diagonal(std::size_t k) const { return static_cast<double>(row(k)[k]); }
   // out = K w
   void product(const double* w, double* out, int threads) const;

@@ -244,11 +244,14 @@ class _DualSolver:
         if self._factor is None and not effort.has_factorised:
             most = max(settings.least_low_rank, size // settings.low_rank_share)
             most = min(most, size // 2, settings.low_rank_entries // size)
-            search = settings.costs.factorisation(size, most)
-            if not effort.low_rank_pays(size, settings.least_rank, settings, search):
+            if not effort.low_rank_pays(size, settings.least_rank, settings):
+                return False
+            if not effort.search_pays(size, most, settings):
                 return False
             effort.has_factorised = True
-            self._factor = low_rank(self._K, most, settings.low_rank_tol, self._limits.threads)
+            threads = self._limits.threads
+            with limit_blas(threads, size):
+                self._factor = low_rank(self._K, most, settings.low_rank_tol, threads)
         return self._factor is not None and effort.low_rank_pays(size, self._factor.rank, settings)
 
     def _run_interior_point(self, objective: float) -> None:

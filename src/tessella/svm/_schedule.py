@@ -72,14 +72,14 @@ class Effort:
         cost = settings.costs.interior_point(size)
         return self._spent(size, settings) > settings.interior_point_share * cost
 
-    def low_rank_pays(
-        self, size: int, rank: int, settings: DualSettings, search: float = 0.0
-    ) -> bool:
-        """Return whether the steps were long enough to use a factor of some rank.
+    def search_pays(self, size: int, most: int, settings: DualSettings) -> bool:
+        """Return whether the steps were long enough to look for a factor of low rank."""
+        search = settings.search_share * settings.costs.factorisation(size, most)
+        return self._spent(size, settings) >= search
 
-        If the factor is not known yet, the estimated duration of the search for it counts, too.
-        """
-        cost = settings.costs.low_rank(size, rank) + search
+    def low_rank_pays(self, size: int, rank: int, settings: DualSettings) -> bool:
+        """Return whether the steps were long enough to use a factor of some rank."""
+        cost = settings.costs.low_rank(size, rank)
         return self._spent(size, settings) > settings.interior_point_share * cost
 
     def _spent(self, size: int, settings: DualSettings) -> float:
