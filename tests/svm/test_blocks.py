@@ -22,6 +22,7 @@ from svm.work import (
     solve_by_rows,
 )
 
+from tessella.backend import KernelOnDemand, ProductForm
 from tessella.svm import (
     DualProblem,
     DualSettings,
@@ -57,6 +58,8 @@ def test_blocks_of_any_size_find_the_optimum(task, C, size):
     assert answer.objective == pytest.approx(svm_primal_value(K, dual), rel=1e-6)
     assert kkt_violation(K, dual, answer.w, answer.intercept) < 1e-4
     assert answer.n_newton == 0
+    # The last word has a gradient without the rounding of the steps.
+    assert (answer.gradient == dual.linear - rows.product(answer.w)).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -140,9 +143,11 @@ def test_the_intercept_is_the_best_one_on_the_way(task, size, steps):
 
 
 def hard_problem_by_rows():
-    """A problem that pair steps need minutes for."""
+    """A problem that pair steps need minutes for: a matrix of rank 30 and huge bounds."""
     rng = np.random.default_rng(0)
-    rows, _ = on_demand(rng.random((1500, 4)))
+    Z, none = rng.standard_normal((1500, 30)) * 0.7 ** np.arange(30), np.empty((1500, 0))
+    rows = KernelOnDemand()
+    rows.hold(ProductForm(none, none, 0.5 * Z, Z))
     return rows, DualProblem.regression(rng.standard_normal(1500), 1e6, 0.0)
 
 

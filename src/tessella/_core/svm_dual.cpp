@@ -62,7 +62,8 @@ class DualSolver {
     else
       restart();
     in_blocks_ = blocks_pay();
-    std::int64_t next_test = 0, next_glance = glance_period_;
+    // A warm start may be optimal already. At zero all breaks would have to be sorted to see it.
+    std::int64_t next_test = warm_ ? 0 : test_period_, next_glance = warm_ ? glance_period_ : 0;
     DualStatus status = DualStatus::kOptimal;
     while (true) {
       const auto* row_i = in_blocks_ ? rows_.passing_row(up_.index) : rows_.row(up_.index);
