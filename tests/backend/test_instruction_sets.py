@@ -13,7 +13,7 @@ import hashlib
 import numpy as np
 from tessella.backend import KernelOnDemand, instruction_set
 from tessella.kernels import TessellatedKernels, absolute_pair_sums, laplace_gram
-from tessella.svm import DualProblem, solve_dual
+from tessella.svm import DualProblem, DualSettings, solve_dual
 
 def show(name, *arrays):
     data = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
@@ -43,6 +43,9 @@ for m in (1, 7, 16, 137, 600):
             found = solve_dual(matrix, dual, tol=1e-6, n_jobs=1)
             numbers = (found.objective, found.primal, found.intercept, found.n_iter)
             show(f"dual {m}", found.w, found.gradient, np.array(numbers))
+        blocks = DualSettings(least_blocks=2, min_block=50, max_block=50)
+        found = solve_dual(on_demand, dual, tol=1e-6, n_jobs=1, settings=blocks)
+        show(f"blocks {m}", found.w, found.gradient, np.array([found.objective, found.n_iter]))
 """
 
 

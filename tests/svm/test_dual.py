@@ -248,6 +248,16 @@ def test_random_problems(m, rank, log_c, eps, classify, seed):
     assert upper - lower <= 2e-6 * abs(upper) + 1e-9
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_one_step_passes_the_kink_and_stops_at_the_maximum(sign):
+    """For w = (s, -s) the objective is 2 s - 1.8 |s| - s², with its maximum at s = 0.1."""
+    dual = DualProblem.regression([sign, -sign], 1.0, 0.9)
+    start = sign * np.array([-0.5, 0.5])
+    answer = solve_dual(np.eye(2), dual, w0=start, tol=1e-12, max_iter=1)
+    assert answer.n_iter == 1
+    np.testing.assert_allclose(answer.w, sign * np.array([0.1, -0.1]), rtol=1e-14)
+
+
 # ---- limits
 
 

@@ -102,6 +102,7 @@ def solve_dual(
     tol: float,
     resumed: bool,
     max_iter: int,
+    block_size: int,
     seconds: float,
     threads: int,
 ) -> tuple[int, int, float, float, float, float]: ...

@@ -5,15 +5,6 @@
 #include "max_product.hpp"
 
 namespace tessella {
-namespace {
-
-double dot(const double* a, const double* b, std::size_t size) {
-  double sum = 0.0;
-  for (std::size_t k = 0; k < size; ++k) sum += a[k] * b[k];
-  return sum;
-}
-
-}  // namespace
 
 template <class T>
 void KernelRows<T>::reset(const Factors& factors, std::size_t count, const FactorSizes& sizes,
@@ -58,6 +49,14 @@ const T* KernelRows<T>::row(std::size_t k) {
 }
 
 template <class T>
+const T* KernelRows<T>::passing_row(std::size_t k) {
+  if (slot_of_row_[k] != kNone) return slots_[slot_of_row_[k]].values.get();
+  passing_.resize(count_);
+  compute(k, passing_.data());
+  return passing_.data();
+}
+
+template <class T>
 std::size_t KernelRows<T>::free_slot() {
   if (used_ < capacity_) {
     if (used_ == slots_.size())
@@ -98,31 +97,36 @@ double KernelRows<T>::diagonal(std::size_t k) const {
 
 template <class T>
 void KernelRows<T>::product(const double* w, double* out, int threads) const {
-  const auto [features, rank, thin] = sizes_;
-  std::vector<std::size_t> support;
-  std::vector<double> first_sum(thin, 0.0), second_sum(thin, 0.0);
-  for (std::size_t k = 0; k < count_; ++k) {
-    if (w[k] == 0.0) continue;
-    support.push_back(k);
-    for (std::size_t t = 0; t < thin; ++t) {
-      first_sum[t] += w[k] * first_[k * thin + t];
-      second_sum[t] += w[k] * second_[k * thin + t];
-    }
-  }
-  const std::size_t size = support.size();
-  std::vector<double> room(size * features), weights(rank * size), pushed(count_ * rank);
-  for (std::size_t s = 0; s < size; ++s) {
-    std::copy_n(room_.data() + support[s] * features, features, room.data() + s * features);
-    for (std::size_t r = 0; r < rank; ++r)
-      weights[r * size + s] = w[support[s]] * high_[support[s] * rank + r];
-  }
-  if (rank > 0)
-    max_product_apply(room_.data(), count_, room.data(), size, features, weights.data(), rank,
-                      pushed.data(), threads);
-  for (std::size_t k = 0; k < count_; ++k)
-    out[k] = dot(high_.data() + k * rank, pushed.data() + k * rank, rank) +
-             dot(first_.data() + k * thin, second_sum.data(), thin) +
-             dot(second_.data() + k * thin, first_sum.data(), thin);
+  std::fill_n(out, count_, 0.0);
+  add_rows(nonzeros(w, count_), out, threads);
+}
+
+template <class T>
+void KernelRows<T>::add_rows(const Moves& moves, double* out, int threads) const {
+  const FactorRows moved = factors_of(moves.rows.data(), moves.rows.size());
+  kernel_apply({count_, {room_.data(), high_.data(), first_.data(), second_.data()}},
+               {moves.rows.size(), moved.factors()}, sizes_, moves.amounts.data(), out, threads);
+}
+
+template <class T>
+void KernelRows<T>::entries(const std::size_t* rows, std::size_t count, const std::size_t* columns,
+                            std::size_t width, T* out, std::size_t stride, int threads) const {
+  const FactorRows left = factors_of(rows, count), right = factors_of(columns, width);
+  kernel_matrix<T>({count, left.factors()}, {width, right.factors()}, sizes_, out, stride,
+                   threads);
+}
+
+template <class T>
+typename KernelRows<T>::FactorRows KernelRows<T>::factors_of(const std::size_t* rows,
+                                                             std::size_t count) const {
+  const auto taken = [&](const std::vector<double>& matrix, std::size_t width) {
+    std::vector<double> part(count * width);
+    for (std::size_t i = 0; i < count; ++i)
+      std::copy_n(matrix.data() + rows[i] * width, width, part.data() + i * width);
+    return part;
+  };
+  return {taken(room_, sizes_.features), taken(high_, sizes_.rank), taken(first_, sizes_.thin),
+          taken(second_, sizes_.thin)};
 }
 
 template class KernelRows<float>;

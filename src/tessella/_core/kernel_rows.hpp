@@ -20,6 +20,7 @@ template <class T>
 class KernelRows {
  public:
   using Entry = T;
+  static constexpr bool kComputed = true;  // not found in memory
   KernelRows() = default;
   KernelRows(const KernelRows&) = delete;
   KernelRows& operator=(const KernelRows&) = delete;
@@ -34,19 +35,32 @@ class KernelRows {
   // Valid until three other rows have been asked for.
   const T* row(std::size_t k);
 
+  // A row that is not kept, if it is not known already. Valid until the next one is asked for.
+  const T* passing_row(std::size_t k);
+
   double diagonal(std::size_t k) const;
 
   // out = K w, in double precision, without the rows.
   void product(const double* w, double* out, int threads) const;
+  // out += K times the vector of the moves, in the same way.
+  void add_rows(const Moves& moves, double* out, int threads) const;
+  // out[i, j] = K[rows[i], columns[j]]
+  void entries(const std::size_t* rows, std::size_t count, const std::size_t* columns,
+               std::size_t width, T* out, std::size_t stride, int threads) const;
 
  private:
   struct Slot {
     std::unique_ptr<T[]> values;
     std::size_t row, newer, older;
   };
+  struct FactorRows {
+    std::vector<double> room, high, first, second;
+    Factors factors() const { return {room.data(), high.data(), first.data(), second.data()}; }
+  };
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   void compute(std::size_t k, T* out) const;
+  FactorRows factors_of(const std::size_t* rows, std::size_t count) const;
   std::size_t free_slot();
   void unlink(std::size_t slot);
   void put_newest(std::size_t slot);
@@ -57,6 +71,7 @@ class KernelRows {
   FactorPanels panels_;
   std::vector<std::size_t> slot_of_row_;
   std::vector<Slot> slots_;
+  std::vector<T> passing_;
   std::size_t used_ = 0, newest_ = kNone, oldest_ = kNone;
 };
 

@@ -99,6 +99,41 @@ void kernel_matrix(const KernelSide& left, const KernelSide& right, const Factor
       });
 }
 
+void kernel_apply(const KernelSide& left, const KernelSide& right, const FactorSizes& sizes,
+                  const double* weights, double* out, int threads) {
+  if (left.count == 0 || right.count == 0) return;
+  const std::size_t features = sizes.features, rank = sizes.rank, thin = sizes.thin;
+  const std::vector<double> packed = pack_panels(right.factors.room, right.count, features);
+  const std::size_t panels = panel_count(right.count), padded = panels * kPanel;
+  std::vector<double> high_weights(rank * padded, 0.0), first(thin, 0.0), second(thin, 0.0);
+  for (std::size_t j = 0; j < right.count; ++j) {
+    for (std::size_t r = 0; r < rank; ++r)
+      high_weights[r * padded + j] = weights[j] * right.factors.high[j * rank + r];
+    for (std::size_t t = 0; t < thin; ++t) {
+      first[t] += weights[j] * right.factors.first[j * thin + t];
+      second[t] += weights[j] * right.factors.second[j * thin + t];
+    }
+  }
+  const Loops& table = loops();
+  for_row_blocks(
+      left.count, worth_threads(left.count, right.count, features + rank, threads),
+      BlockSums{RowBlock(features), std::vector<double>(kRows * rank)},
+      [&](BlockSums& block, std::size_t begin, std::size_t count) {
+        const double* packed_rows = block.rows.pack(left.factors.room, begin, count);
+        std::fill(block.sums.begin(), block.sums.end(), 0.0);
+        for (std::size_t p = 0; p < panels; p += kStrip)
+          table.apply_strip(packed_rows, packed.data() + p * kPanel * features,
+                            std::min(kStrip, panels - p), features,
+                            high_weights.data() + p * kPanel, padded, rank, block.sums.data());
+        for (std::size_t i = 0; i < count; ++i) {
+          const std::size_t k = begin + i;
+          out[k] += dot(left.factors.high + k * rank, block.sums.data() + i * rank, rank) +
+                    dot(left.factors.first + k * thin, second.data(), thin) +
+                    dot(left.factors.second + k * thin, first.data(), thin);
+        }
+      });
+}
+
 template void max_product<float>(const double*, std::size_t, const double*, std::size_t,
                                  std::size_t, float*, std::size_t, int);
 template void max_product<double>(const double*, std::size_t, const double*, std::size_t,

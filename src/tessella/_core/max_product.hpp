@@ -12,6 +12,12 @@
 
 namespace tessella {
 
+inline double dot(const double* a, const double* b, std::size_t size) {
+  double sum = 0.0;
+  for (std::size_t k = 0; k < size; ++k) sum += a[k] * b[k];
+  return sum;
+}
+
 // B itself; `out` has `stride` elements between the starts of two rows.
 template <class T>
 void max_product(const double* left, std::size_t rows, const double* right, std::size_t cols,
@@ -35,5 +41,9 @@ struct KernelSide {
 template <class T>
 void kernel_matrix(const KernelSide& left, const KernelSide& right, const FactorSizes& sizes,
                    T* out, std::size_t stride, int threads);
+
+// out[i] += sum_j weights[j] times the entry (i, j) of that matrix, in double and without it.
+void kernel_apply(const KernelSide& left, const KernelSide& right, const FactorSizes& sizes,
+                  const double* weights, double* out, int threads);
 
 }  // namespace tessella

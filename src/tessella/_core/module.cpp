@@ -113,14 +113,16 @@ template <class Rows>
 nb::tuple solve_dual(Rows& rows, std::size_t size, const Vector& linear, const Vector& epsilon,
                      const Vector& lower, const Vector& upper, MutableVector w,
                      MutableVector gradient, double tol, bool resumed, std::int64_t max_iter,
-                     double seconds, int threads) {
+                     std::size_t block_size, double seconds, int threads) {
   for (const std::size_t length : {linear.shape(0), epsilon.shape(0), lower.shape(0),
                                    upper.shape(0), w.shape(0), gradient.shape(0)})
     if (length != size) throw std::invalid_argument("solve_dual: lengths do not fit");
   if (size == 0) throw std::invalid_argument("solve_dual: no samples");
+  if (block_size == 1 || block_size > size)
+    throw std::invalid_argument("solve_dual: a block has 2 samples at least, and not more than all");
   const tessella::DualProblem problem{size, linear.data(), epsilon.data(), lower.data(),
                                       upper.data()};
-  const tessella::DualLimits limits{tol, resumed, max_iter, seconds, interrupted};
+  const tessella::DualLimits limits{tol, resumed, max_iter, block_size, seconds, interrupted};
   tessella::DualReport report;
   {
     const Computing computing;
@@ -134,21 +136,21 @@ template <class T>
 nb::tuple solve_dense(const Kernel<T>& kernel, const Vector& linear, const Vector& epsilon,
                       const Vector& lower, const Vector& upper, MutableVector w,
                       MutableVector gradient, double tol, bool resumed, std::int64_t max_iter,
-                      double seconds, int threads) {
+                      std::size_t block_size, double seconds, int threads) {
   if (kernel.shape(0) != kernel.shape(1))
     throw std::invalid_argument("solve_dual: the kernel matrix is not square");
   tessella::DenseRows<T> rows(kernel.data(), kernel.shape(0));
   return solve_dual(rows, kernel.shape(0), linear, epsilon, lower, upper, w, gradient, tol,
-                    resumed, max_iter, seconds, threads);
+                    resumed, max_iter, block_size, seconds, threads);
 }
 
 template <class T>
 nb::tuple solve_rows(tessella::KernelRows<T>& rows, const Vector& linear, const Vector& epsilon,
                      const Vector& lower, const Vector& upper, MutableVector w,
                      MutableVector gradient, double tol, bool resumed, std::int64_t max_iter,
-                     double seconds, int threads) {
+                     std::size_t block_size, double seconds, int threads) {
   return solve_dual(rows, rows.size(), linear, epsilon, lower, upper, w, gradient, tol,
-                    resumed, max_iter, seconds, threads);
+                    resumed, max_iter, block_size, seconds, threads);
 }
 
 template <class T>
@@ -304,7 +306,7 @@ NB_MODULE(_native, m) {
   const auto define = [&](auto function) {
     m.def("solve_dual", function, "kernel"_a.noconvert(), "linear"_a, "epsilon"_a, "lower"_a,
           "upper"_a, "w"_a.noconvert(), "gradient"_a.noconvert(), "tol"_a,
-          "resumed"_a, "max_iter"_a, "seconds"_a, "threads"_a, doc);
+          "resumed"_a, "max_iter"_a, "block_size"_a, "seconds"_a, "threads"_a, doc);
   };
   define(&solve_dense<double>);
   define(&solve_dense<float>);

@@ -4,11 +4,14 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "dual_block.hpp"
 #include "kernel_rows.hpp"
 #include "loops.hpp"
+#include "pair_steps.hpp"
 #include "threads.hpp"
 
 namespace tessella {
@@ -18,6 +21,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kIdleTests = 500;      // tests without progress after which rounding is to blame
 constexpr std::size_t kWorthThreads = 1 << 21;  // entries of K below which one thread is faster
+constexpr double kBlockAccuracy = 0.1;  // violation that is left in a block, relative to that before
+constexpr std::int64_t kMostBlockSteps = 10;  // steps of a round for each sample of its block
 
 template <class Rows>
 class DualSolver {
@@ -33,15 +38,18 @@ class DualSolver {
         threads_(threads),
         diagonal_(size_),
         up_offset_(size_),
-        down_offset_(size_) {
+        down_offset_(size_),
+        samples_{size_, problem.epsilon, problem.lower, problem.upper, diagonal_.data(), w_,
+                 gradient_, up_offset_.data(), down_offset_.data(), 0.0} {
     double largest = 0.0;
     for (std::size_t k = 0; k < size_; ++k) {
       diagonal_[k] = rows_.diagonal(k);
       largest = std::max(largest, diagonal_[k]);
-      refresh_offsets(k);
+      warm_ = warm_ || w_[k] != 0.0;
+      refresh_offsets(samples_, k);
     }
     // A curvature of zero (duplicate rows) means "go to the bound"; the floor keeps it finite.
-    curvature_floor_ = std::max(1e-14 * largest, std::numeric_limits<double>::min());
+    samples_.curvature_floor = std::max(1e-14 * largest, std::numeric_limits<double>::min());
     // The best offset costs O(m log m): look for it about once per pass over the samples, and
     // in between make do with the middle of the violating pair, whose gap costs as much as a step.
     test_period_ = std::max<std::int64_t>(200, static_cast<std::int64_t>(size_) / 2);
@@ -53,17 +61,20 @@ class DualSolver {
       find_up();
     else
       restart();
-    std::int64_t next_test = 0, next_glance = glance_period_;
+    in_blocks_ = blocks_pay();
+    // A warm start may be optimal already. At zero all breaks would have to be sorted to see it.
+    std::int64_t next_test = warm_ ? 0 : test_period_, next_glance = warm_ ? glance_period_ : 0;
     DualStatus status = DualStatus::kOptimal;
     while (true) {
-      const auto* row_i = rows_.row(up_.index);
+      const auto* row_i = in_blocks_ ? rows_.passing_row(up_.index) : rows_.row(up_.index);
       const Partner partner =
           row_loops_.find_partner(row_i, Growing{up_.value, diagonal_[up_.index]}, diagonal_.data(),
-                       gradient_, down_offset_.data(), curvature_floor_, size_);
+                       gradient_, down_offset_.data(), samples_.curvature_floor, size_);
       bool stationary = up_.value <= -kBlocked / 2 || partner.gain <= 0.0;
       if (iteration_ >= next_glance) {
         next_glance = iteration_ + glance_period_;
         if (looks_optimal()) next_test = iteration_;
+        in_blocks_ = blocks_pay();
       }
       if (stationary || iteration_ >= next_test) {
         next_test = iteration_ + test_period_;
@@ -76,8 +87,9 @@ class DualSolver {
         }
       }
       if (limit_reached(status)) break;
+      if (in_blocks_ && block_round(partner.index)) continue;
       const auto* row_j = rows_.row(partner.index);
-      const double step = move_pair(up_.index, partner.index, row_i[partner.index]);
+      const double step = move_pair(samples_, up_.index, partner.index, row_i[partner.index]);
       if (step == 0.0) {
         if (confirmed(status)) break;
         continue;
@@ -93,16 +105,36 @@ class DualSolver {
   }
 
  private:
-  // Derivatives of the objective when w_k grows or shrinks are F_k - offset - b.
-  void refresh_offsets(std::size_t k) {
-    const double eps = problem_.epsilon[k];
-    up_offset_[k] = w_[k] >= problem_.upper[k] ? kBlocked : (w_[k] >= 0.0 ? eps : -eps);
-    down_offset_[k] = w_[k] <= problem_.lower[k] ? -kBlocked : (w_[k] > 0.0 ? eps : -eps);
-  }
-
   void recompute_gradient() {
     rows_.product(w_, gradient_, threads_);
     for (std::size_t k = 0; k < size_; ++k) gradient_[k] = problem_.linear[k] - gradient_[k];
+  }
+
+  // Rows that have to be computed are computed for many steps at once. Rows in memory are read as
+  // fast by pair steps of the whole problem, unless all samples that move are members of a block
+  // and have been met several times.
+  bool blocks_pay() const {
+    if (limits_.block_size == 0 || Rows::kComputed) return limits_.block_size > 0;
+    std::int64_t support = 0;
+    for (std::size_t k = 0; k < size_; ++k) support += w_[k] != 0.0 ? 1 : 0;
+    const bool met_again = warm_ || (support > 0 && 2 * support <= iteration_);
+    return met_again && support <= static_cast<std::int64_t>(limits_.block_size);
+  }
+
+  // Pair steps within a block that contains the best pair. Returns whether there were any.
+  bool block_round(std::size_t partner) {
+    if (!block_) block_ = std::make_unique<Block<typename Rows::Entry>>(limits_.block_size, size_);
+    const Extremes ends = extremes();
+    block_->choose(rows_, samples_, ends, up_.index, partner, threads_);
+    std::int64_t most = kMostBlockSteps * static_cast<std::int64_t>(limits_.block_size);
+    if (limits_.max_iter >= 0) most = std::min(most, limits_.max_iter - iteration_);
+    const std::int64_t steps = block_->solve(kBlockAccuracy * (ends.up - ends.down), most);
+    if (steps == 0) return false;
+    rows_.add_rows(block_->write(samples_), gradient_, threads_);
+    iteration_ += steps;
+    fresh_ = false;
+    find_up();
+    return true;
   }
 
   // A gradient free of the rounding that steps accumulate, and the candidate that follows.
@@ -155,7 +187,8 @@ class DualSolver {
       status = DualStatus::kMaxIter;
       return true;
     }
-    if (iteration_ % 64 != 0) return false;
+    if (iteration_ < next_look_) return false;
+    next_look_ = iteration_ + 64;
     const auto now = Clock::now();
     if (limits_.seconds >= 0.0 &&
         std::chrono::duration<double>(now - start_).count() >= limits_.seconds) {
@@ -172,57 +205,50 @@ class DualSolver {
     return false;
   }
 
-  // Moves w_i up and w_j down by the same amount, to the maximum along that line: the slope
-  // falls linearly and drops by 2 eps where w_i or w_j passes zero. Returns the amount.
-  double move_pair(std::size_t i, std::size_t j, double kernel_ij) {
-    const double curvature =
-        std::max(diagonal_[i] + diagonal_[j] - 2.0 * kernel_ij, curvature_floor_);
-    const double start_i = w_[i], start_j = w_[j];
-    double slope = (gradient_[i] - up_offset_[i]) - (gradient_[j] - down_offset_[j]);
-    while (slope > 0.0) {
-      const double stop_i = w_[i] < 0.0 ? 0.0 : problem_.upper[i];
-      const double stop_j = w_[j] > 0.0 ? 0.0 : problem_.lower[j];
-      const double room_i = stop_i - w_[i], room_j = w_[j] - stop_j;
-      const double move = std::min({slope / curvature, room_i, room_j});
-      // Land on a kink or a bound exactly, so that later comparisons with it hold.
-      w_[i] = move == room_i ? stop_i : w_[i] + move;
-      w_[j] = move == room_j ? stop_j : w_[j] - move;
-      slope -= curvature * move;
-      if (move < room_i && move < room_j) break;
-      if (w_[i] == problem_.upper[i] || w_[j] == problem_.lower[j]) break;
-      if (w_[i] == 0.0) slope -= 2.0 * problem_.epsilon[i];
-      if (w_[j] == 0.0) slope -= 2.0 * problem_.epsilon[j];
-    }
-    refresh_offsets(i);
-    refresh_offsets(j);
-    return 0.5 * ((w_[i] - start_i) + (start_j - w_[j]));
-  }
-
   // The offset b that minimises the primal: a convex piecewise linear function of b whose slope
   // starts at -sum(upper) and rises by upper_k at F_k - eps_k and by -lower_k at F_k + eps_k.
+  // Because w sums to zero, the primal does not fall above the largest derivative of the objective
+  // when a sample grows, nor below the smallest when one shrinks: only the breaks in between, which
+  // are few near the optimum, have to be sorted.
   double best_intercept() {
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    const Extremes ends = extremes();
+    const bool between = ends.down < ends.up;
+    const double low = between ? ends.down : -kInfinite, high = between ? ends.up : kInfinite;
+    double slope = 0.0, total = 0.0, before = -kInfinite, after = kInfinite;
     breaks_.clear();
-    double slope = 0.0;
+    const auto add_break = [&](double at, double rise) {
+      if (rise <= 0.0) return;
+      if (at < low) {
+        before = std::max(before, at);
+        slope += rise;
+      } else if (at > high) {
+        after = std::min(after, at);
+      } else {
+        breaks_.emplace_back(at, rise);
+      }
+    };
     for (std::size_t k = 0; k < size_; ++k) {
-      slope -= problem_.upper[k];
-      if (problem_.upper[k] > 0.0)
-        breaks_.emplace_back(gradient_[k] - problem_.epsilon[k], problem_.upper[k]);
-      if (problem_.lower[k] < 0.0)
-        breaks_.emplace_back(gradient_[k] + problem_.epsilon[k], -problem_.lower[k]);
+      total += problem_.upper[k];
+      add_break(gradient_[k] - problem_.epsilon[k], problem_.upper[k]);
+      add_break(gradient_[k] + problem_.epsilon[k], -problem_.lower[k]);
     }
-    if (breaks_.empty()) return 0.0;
     // A NaN has no place in an order; the values at this offset are NaNs too, and prove nothing.
     for (const auto& at : breaks_)
       if (std::isnan(at.first)) return at.first;
     std::sort(breaks_.begin(), breaks_.end());
-    const double flat = 1e-12 * std::fabs(slope);
-    for (std::size_t k = 0; k + 1 < breaks_.size(); ++k) {
-      slope += breaks_[k].second;
-      if (slope > flat) return breaks_[k].first;
-      // A flat bottom: every b of the interval is optimal, the middle is the fair choice.
-      if (slope >= -flat) return 0.5 * (breaks_[k].first + breaks_[k + 1].first);
+    slope -= total;
+    const double flat = 1e-12 * total;
+    double last = before;
+    for (const auto& [at, rise] : breaks_) {
+      if (slope >= -flat && last > -kInfinite) return slope > flat ? last : 0.5 * (last + at);
+      slope += rise;
+      last = at;
     }
-    return breaks_.back().first;
+    // A flat bottom: every b of the interval is optimal, the middle is the fair choice.
+    if (slope <= flat && last > -kInfinite && after < kInfinite) return 0.5 * (last + after);
+    if (last > -kInfinite) return last;
+    return after < kInfinite ? after : 0.0;
   }
 
   void measure() {
@@ -230,6 +256,10 @@ class DualSolver {
     const Values values = loops_.values_at(problem_, w_, gradient_, intercept_);
     objective_ = values.objective;
     gap_ = values.gap;
+  }
+
+  Extremes extremes() const {
+    return loops_.extremes_of(gradient_, up_offset_.data(), down_offset_.data(), size_);
   }
 
   bool small_enough(const Values& values) const {
@@ -240,14 +270,12 @@ class DualSolver {
 
   // Any offset proves a gap, the best one the smallest.
   bool looks_optimal() const {
-    const Extremes ends =
-        loops_.extremes_of(gradient_, up_offset_.data(), down_offset_.data(), size_);
+    const Extremes ends = extremes();
     return small_enough(loops_.values_at(problem_, w_, gradient_, 0.5 * (ends.up + ends.down)));
   }
 
   double violation() const {
-    const auto [up, down] =
-        loops_.extremes_of(gradient_, up_offset_.data(), down_offset_.data(), size_);
+    const auto [up, down] = extremes();
     return up > -kBlocked / 2 && down < kBlocked / 2 ? std::max(0.0, up - down) : 0.0;
   }
 
@@ -261,14 +289,17 @@ class DualSolver {
   double* gradient_;
   const int threads_;
   std::vector<double> diagonal_, up_offset_, down_offset_;
+  Samples samples_;
   std::vector<std::pair<double, double>> breaks_;
-  double curvature_floor_ = 0.0;
   std::int64_t test_period_ = 0, glance_period_ = 0;
+  std::unique_ptr<Block<typename Rows::Entry>> block_;
   const Clock::time_point start_ = Clock::now();
   Clock::time_point last_poll_ = start_;
 
-  bool fresh_ = false;  // gradient_ computed from scratch, no step since
-  std::int64_t iteration_ = 0;
+  bool warm_ = false;       // steps have been taken before this run
+  bool in_blocks_ = false;  // the next steps are those of a block
+  bool fresh_ = false;      // gradient_ computed from scratch, no step since
+  std::int64_t iteration_ = 0, next_look_ = 0;
   Candidate up_{-kBlocked, 0};
   double intercept_ = 0.0, objective_ = 0.0, gap_ = 0.0;
   double best_objective_ = -kBlocked, best_gap_ = kBlocked;
@@ -279,13 +310,16 @@ class DualSolver {
 
 template <class T>
 void DenseRows<T>::product(const double* w, double* out, int threads) const {
-  std::vector<std::size_t> support;
-  for (std::size_t k = 0; k < size_; ++k)
-    if (w[k] != 0.0) support.push_back(k);
+  std::fill_n(out, size_, 0.0);
+  add_rows(nonzeros(w, size_), out, threads);
+}
+
+template <class T>
+void DenseRows<T>::add_rows(const Moves& moves, double* out, int threads) const {
   // Parts of the result that stay in the first-level cache, a part for each thread at least; rows
   // are read from memory faster in long pieces.
   constexpr std::size_t kShortest = 512, kLongest = 2048;
-  const bool worthwhile = threads > 1 && support.size() * size_ > kWorthThreads;
+  const bool worthwhile = threads > 1 && moves.rows.size() * size_ > kWorthThreads;
   const std::size_t share = worthwhile ? size_ / static_cast<std::size_t>(threads) + 1 : size_;
   const std::size_t length = std::clamp(share, kShortest, kLongest);
   const RowLoops<T>& loops = row_loops<T>();
@@ -295,11 +329,24 @@ void DenseRows<T>::product(const double* w, double* out, int threads) const {
                  for (std::size_t part = first; part < last; ++part) {
                    const std::size_t begin = part * length;
                    const std::size_t width = std::min(length, size_ - begin);
-                   std::fill_n(out + begin, width, 0.0);
-                   for (const std::size_t s : support)
-                     loops.add_row(row(s) + begin, w[s], out + begin, width);
+                   for (std::size_t s = 0; s < moves.rows.size(); ++s)
+                     loops.add_row(row(moves.rows[s]) + begin, moves.amounts[s],
+                                   out + begin, width);
                  }
                });
+}
+
+template <class T>
+void DenseRows<T>::entries(const std::size_t* rows, std::size_t count, const std::size_t* columns,
+                           std::size_t width, T* out, std::size_t stride, int) const {
+  // A row is read from its begin to its end, which processors foresee.
+  std::vector<std::pair<std::size_t, std::size_t>> order(width);
+  for (std::size_t j = 0; j < width; ++j) order[j] = {columns[j], j};
+  std::sort(order.begin(), order.end());
+  for (std::size_t i = 0; i < count; ++i) {
+    const T* own = row(rows[i]);
+    for (const auto& [column, j] : order) out[i * stride + j] = own[column];
+  }
 }
 
 template <class Rows>

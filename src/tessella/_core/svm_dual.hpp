@@ -8,12 +8,14 @@
 //
 // Method: sequential minimal optimisation with second-order choice of the pair. The gradient
 // F = p - Kw is kept exactly up to date by each step, and one pass over two rows of K both
-// applies the step and finds the next candidate. The stopping test is the duality gap.
+// applies the step and finds the next candidate. Where it pays, steps are taken in blocks of
+// samples, see dual_block.hpp. The stopping test is the duality gap of all samples.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 namespace tessella {
 
@@ -46,19 +48,44 @@ struct DualLimits {
   double tol;                   // relative gap
   bool resumed;                 // `gradient` is that of w, up to the rounding of earlier steps
   std::int64_t max_iter;        // negative: none
+  std::size_t block_size;       // samples of a block, at least 2; zero: none
   double seconds;               // negative: none
   std::function<bool()> abort;  // polled about ten times a second; true stops the solver
 };
+
+// The entries of a vector that are not zero.
+struct Moves {
+  std::vector<std::size_t> rows;
+  std::vector<double> amounts;
+};
+
+inline Moves nonzeros(const double* w, std::size_t size) {
+  Moves moves;
+  for (std::size_t k = 0; k < size; ++k) {
+    if (w[k] == 0.0) continue;
+    moves.rows.push_back(k);
+    moves.amounts.push_back(w[k]);
+  }
+  return moves;
+}
 
 // Rows of a matrix that exists as a whole: size x size, symmetric, row-major.
 template <class T>
 class DenseRows {
  public:
   using Entry = T;
+  static constexpr bool kComputed = false;  // found in memory
   DenseRows(const T* kernel, std::size_t size) : kernel_(kernel), size_(size) {}
   const T* row(std::size_t k) const { return kernel_ + k * size_; }
+  const T* passing_row(std::size_t k) const { return row(k); }
   double diagonal(std::size_t k) const { return static_cast<double>(row(k)[k]); }
+  // out = K w
   void product(const double* w, double* out, int threads) const;
+  // out += K times the vector of the moves
+  void add_rows(const Moves& moves, double* out, int threads) const;
+  // out[i, j] = K[rows[i], columns[j]]
+  void entries(const std::size_t* rows, std::size_t count, const std::size_t* columns,
+               std::size_t width, T* out, std::size_t stride, int threads) const;
 
  private:
   const T* kernel_;

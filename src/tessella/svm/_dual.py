@@ -37,11 +37,13 @@ def solve_dual(
     """Solve the dual problem of a support vector machine for a given kernel matrix.
 
     The method is sequential minimal optimisation with second-order choice of the working pair.
-    It is compiled and releases the global interpreter lock. Newton steps on the free samples
-    alternate with the pair steps once these have taken as long as one Newton step. Where both
-    make slow progress (a large `C` and a kernel matrix of low rank, which is nearly a linear
-    program), an interior point method takes over for a while: with a factor of low rank if the
-    kernel matrix has one, otherwise with the whole matrix of up to 4,000 samples.
+    It is compiled and releases the global interpreter lock. If the rows of the kernel matrix are
+    computed on demand, or if few samples are support vectors, the pair steps are taken in blocks
+    of a few hundred samples, and the gradient of all samples follows after each block. Newton
+    steps on the free samples alternate with the pair steps once these have taken as long as one
+    Newton step. Where both make slow progress (a large `C` and a kernel matrix of low rank, which
+    is nearly a linear program), an interior point method takes over for a while: with a factor of
+    low rank if the kernel matrix has one, otherwise with the whole matrix of up to 4,000 samples.
 
     The solver stops when the gap between the primal and the dual value, computed with a gradient
     that is free of accumulated rounding, is at most `tol` times the primal value. It also stops
@@ -68,7 +70,7 @@ def solve_dual(
     time_limit : float, optional
         Largest duration in seconds. By default there is no limit.
     n_jobs : int, optional
-        Number of threads for products with the kernel matrix. See
+        Number of threads for rows of the kernel matrix and products with it. See
         :func:`tessella.backend.effective_threads`.
     settings : DualSettings, optional
         Tuned constants of the solver. The defaults are meant for every problem.
@@ -80,11 +82,14 @@ def solve_dual(
 
     Notes
     -----
-    A pair step reads 3m entries of the kernel matrix and takes about 12m operations. A Newton
-    step takes f³/3 operations for f free samples, where f is at most 8,000. Beyond the kernel
-    matrix the solver holds O(m + f²) numbers, and during the interior point method O(m²), or O(m r)
-    with a factor of rank r. Of a KernelOnDemand only the rows of samples that change are computed,
-    except that the interior point method with the whole matrix computes all of them.
+    A pair step reads 3m entries of the kernel matrix and takes about 12m operations. In a block
+    it takes as many operations for the samples of the block, and each round of steps reads or
+    computes one row for each sample that has moved, with several threads. A Newton step takes
+    f³/3 operations for f free samples, where f is at most 8,000. Beyond the kernel matrix the
+    solver holds O(m + f²) numbers, and during the interior point method O(m²), or O(m r) with a
+    factor of rank r. Of a KernelOnDemand only the rows of samples that change are computed, once
+    for each block that moves them, except that the interior point method with the whole matrix
+    computes all of them.
 
     With a smooth loss there are no steps: the dual vector is the solution of one linear system,
     by a Cholesky factorisation of m³/3 operations and one more matrix of the size of K. The other
@@ -197,8 +202,20 @@ class _DualSolver:
         """Return the number of pair steps that take about as long as one Newton step."""
         settings, costs = self._settings, self._settings.costs
         free = min(int(self._problem.free(self._w).sum()), settings.max_free)
-        ratio = costs.newton_step(free) / costs.pair_step(self._problem.size)
+        gradient = costs.gradient(self._problem.size, int(np.count_nonzero(self._w)))
+        ratio = (costs.newton_step(free) + gradient) / self._pair_step_cost()
         return max(settings.min_pair_steps, int(ratio))
+
+    def _pair_step_cost(self) -> float:
+        """Return the estimated duration of a pair step, in a block or of the whole problem.
+
+        The compiled code takes steps in blocks if rows have to be computed, or if all samples
+        that move are members of one block.
+        """
+        size, block = self._problem.size, self._settings.block(self._problem.size)
+        computed = isinstance(self._K, KernelOnDemand)
+        in_blocks = computed or int(np.count_nonzero(self._w)) <= block
+        return self._settings.costs.pair_step(size, block if in_blocks else 0)
 
     def _take_newton_step(self) -> bool:
         """Move to a better point on the free samples; return whether there was one."""
@@ -225,12 +242,16 @@ class _DualSolver:
         """Return whether there is a factor of low rank, not used yet, whose use pays now."""
         size, settings, effort = self._problem.size, self._settings, self._effort
         if self._factor is None and not effort.has_factorised:
-            if not effort.low_rank_pays(size, settings.least_rank, settings):
-                return False
-            effort.has_factorised = True
             most = max(settings.least_low_rank, size // settings.low_rank_share)
             most = min(most, size // 2, settings.low_rank_entries // size)
-            self._factor = low_rank(self._K, most, settings.low_rank_tol, self._limits.threads)
+            if not effort.low_rank_pays(size, settings.least_rank, settings):
+                return False
+            if not effort.search_pays(size, most, settings):
+                return False
+            effort.has_factorised = True
+            threads = self._limits.threads
+            with limit_blas(threads, size):
+                self._factor = low_rank(self._K, most, settings.low_rank_tol, threads)
         return self._factor is not None and effort.low_rank_pays(size, self._factor.rank, settings)
 
     def _run_interior_point(self, objective: float) -> None:
@@ -285,10 +306,11 @@ class _DualSolver:
             limits.tol,
             gradient_is_current,
             min(counts) if counts else -1,
+            self._settings.block(problem.size),
             -1.0 if until is None else max(0.0, until - time.monotonic()),
             limits.threads,
         )
-        effort.pair_steps += n_steps
+        effort.add_pair_steps(n_steps, self._pair_step_cost())
         if not (np.isfinite(objective) and np.isfinite(primal)):
             raise ValueError(
                 "The bounds of the support vector machine are not finite: the kernel matrix "

@@ -41,11 +41,17 @@ class Effort:
     """
 
     pair_steps: int = 0
+    pair_seconds: float = 0.0  # estimated duration of the pair steps
     newton_steps: int = 0
     interior_point_runs: int = 0
-    earlier_pair_steps: int = 0
+    earlier_pair_seconds: float = 0.0
     earlier_newton_steps: int = 0
     has_factorised: bool = False
+
+    def add_pair_steps(self, n_steps: int, cost: float) -> None:
+        """Count pair steps of an estimated duration."""
+        self.pair_steps += n_steps
+        self.pair_seconds += n_steps * cost
 
     def add_interior_point_run(self, n_steps: int, *, whole: bool) -> None:
         """Count a run of `n_steps` Newton steps and start the count since the last run anew.
@@ -54,7 +60,7 @@ class Effort:
         """
         self.interior_point_runs += whole
         self.newton_steps += n_steps
-        self.earlier_pair_steps = self.pair_steps
+        self.earlier_pair_seconds = self.pair_seconds
         self.earlier_newton_steps = self.newton_steps
 
     def interior_point_pays(self, size: int, settings: DualSettings) -> bool:
@@ -66,6 +72,11 @@ class Effort:
         cost = settings.costs.interior_point(size)
         return self._spent(size, settings) > settings.interior_point_share * cost
 
+    def search_pays(self, size: int, most: int, settings: DualSettings) -> bool:
+        """Return whether the steps were long enough to look for a factor of low rank."""
+        search = settings.search_share * settings.costs.factorisation(size, most)
+        return self._spent(size, settings) >= search
+
     def low_rank_pays(self, size: int, rank: int, settings: DualSettings) -> bool:
         """Return whether the steps were long enough to use a factor of some rank."""
         cost = settings.costs.low_rank(size, rank)
@@ -73,11 +84,10 @@ class Effort:
 
     def _spent(self, size: int, settings: DualSettings) -> float:
         """Return the estimated duration of the steps since the last run."""
-        costs = settings.costs
-        pair_steps = self.pair_steps - self.earlier_pair_steps
         newton_steps = self.newton_steps - self.earlier_newton_steps
-        typical_newton_step = costs.newton_step(size // settings.assumed_free_share)
-        return pair_steps * costs.pair_step(size) + newton_steps * typical_newton_step
+        typical_newton_step = settings.costs.newton_step(size // settings.assumed_free_share)
+        pair_seconds = self.pair_seconds - self.earlier_pair_seconds
+        return pair_seconds + newton_steps * typical_newton_step
 
 
 @dataclass
@@ -155,7 +165,7 @@ class Schedule:
     def after_failed_newton_step(self) -> None:
         """Continue with more pair steps than before: the free samples have not settled."""
         self.next_pair_steps *= self.settings.pair_growth
-        self.gradient_is_current = False
+        self.gradient_is_current = True
 
     def after_interior_point(self) -> None:
         """Continue with a few pair steps from the point that the method has found."""

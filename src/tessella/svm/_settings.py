@@ -20,6 +20,12 @@ class CostModel:
     pair_per_sample : float
         Part of a pair step that is proportional to the number of samples m, because it reads
         three rows of the kernel matrix.
+    block_per_sample : float
+        Part of a pair step in a block that is proportional to the number of all samples: a row of
+        the kernel matrix is read after the last of several steps that move its sample.
+    product_per_entry : float
+        Part of the product of the kernel matrix with a dual vector that is proportional to the
+        number of samples times the number of support vectors.
     newton_fixed : float
         Part of a Newton step that does not depend on its size: several calls of NumPy and SciPy.
     solve_per_entry : float
@@ -32,6 +38,8 @@ class CostModel:
         Number of factorisations of a typical run of the interior point method.
     interior_point_fixed : float
         Part of an interior point step that does not depend on its size.
+    factor_per_entry : float
+        Part of the search for a factor with r rows of m samples that is proportional to m r².
     low_rank_per_entry : float
         Part of an interior point step with a matrix of m samples and rank r that is proportional
         to m r².
@@ -39,25 +47,38 @@ class CostModel:
 
     pair_fixed: float = 1e-7  # choosing the pair and solving for two variables
     pair_per_sample: float = 1e-9  # three rows, mostly read from a cache
+    block_per_sample: float = 4e-10  # a row is computed or read once in several steps
+    product_per_entry: float = 3e-10  # entries that are read from memory or computed
     newton_fixed: float = 5e-4  # a dozen calls from Python
     solve_per_entry: float = 1e-8  # the matrix is gathered from scattered rows
     solve_per_cube: float = 2e-11  # LAPACK with one thread
     interior_point_steps: int = 20  # it hardly depends on the data
     interior_point_fixed: float = 5e-4  # some fifty calls from Python
+    factor_per_entry: float = 1e-10  # products of a matrix with vectors
     low_rank_per_entry: float = 1e-10  # products of matrices with few rows
 
-    def pair_step(self, size: int) -> float:
-        """Return the estimated duration of a pair step with `size` samples."""
-        return self.pair_fixed + self.pair_per_sample * size
+    def pair_step(self, size: int, block: int) -> float:
+        """Return the estimated duration of a pair step, in a block of `size` samples or of all."""
+        if block == 0:
+            return self.pair_fixed + self.pair_per_sample * size
+        return self.pair_fixed + self.pair_per_sample * block + self.block_per_sample * size
 
     def newton_step(self, free: int) -> float:
         """Return the estimated duration of a Newton step with `free` free samples."""
         return self.newton_fixed + self.solve_per_entry * free**2 + self.solve_per_cube * free**3
 
+    def gradient(self, size: int, support: int) -> float:
+        """Return the estimated duration of computing a gradient, after a Newton step."""
+        return self.product_per_entry * size * support
+
     def interior_point(self, size: int) -> float:
         """Return the estimated duration of an interior point run with `size` samples."""
         factorisation = self.solve_per_entry * size**2 + self.solve_per_cube * size**3
         return self.interior_point_steps * factorisation
+
+    def factorisation(self, size: int, most: int) -> float:
+        """Return the estimated duration of the search for a factor with at most `most` rows."""
+        return self.factor_per_entry * size * most**2
 
     def low_rank(self, size: int, rank: int) -> float:
         """Return the estimated duration of an interior point run with a matrix of low rank."""
@@ -78,6 +99,13 @@ class DualSettings:
         Estimated durations of the steps.
     min_pair_steps : int
         Smallest number of pair steps between two decisions about the next kind of step.
+    least_blocks : int
+        Smallest number of samples for which pair steps are taken in blocks.
+    block_share : int
+        A block has this fraction (one divided by the setting) of the samples, within its bounds.
+    min_block, max_block : int
+        Smallest and largest number of samples of a block; a largest number of zero means that
+        there are no blocks.
     warm_pair_share : int
         With a warm start, the first Newton step follows after pair steps that take this fraction
         (one divided by the setting) of its duration.
@@ -118,6 +146,9 @@ class DualSettings:
         Smallest tolerance of the interior point method.
     least_rank : int
         A factor of low rank is looked for once the use of one with this rank would pay.
+    search_share : float
+        A factor of low rank is looked for once the other steps have taken this many times the
+        estimated duration of the search.
     least_low_rank : int
         The smallest of the largest ranks up to which a kernel matrix is factorised.
     low_rank_share : int
@@ -134,6 +165,10 @@ class DualSettings:
 
     costs: CostModel = field(default_factory=CostModel)
     min_pair_steps: int = 200  # each decision costs a pass over all samples
+    least_blocks: int = 1000  # fewer rows of the kernel matrix are in the cache of the processor
+    block_share: int = 16  # then a round takes as long within its block as with all other samples
+    min_block: int = 256  # the best pairs of fewer samples are found by chance
+    max_block: int = 512  # a matrix of 2 MB, in the cache of the processor
     warm_pair_share: int = 8  # a warm start mostly knows which samples are free
     warm_newton_ratio: float = 10.0  # for the same reason
     pair_growth: int = 4  # the free samples have not settled yet
@@ -151,8 +186,15 @@ class DualSettings:
     interior_point_tol: float = 0.1  # pair steps have to reach the tolerance from there
     min_interior_point_tol: float = 1e-9  # below, rounding ends the method
     least_rank: int = 16  # fewer features are seldom of low rank
+    search_share: float = 4.0  # most matrices with many samples have no low rank
     least_low_rank: int = 64  # a factor with so few rows costs less than its products
     low_rank_share: int = 16  # the run then takes a small part of the time of the pair steps
     low_rank_entries: int = 4_000_000  # 32 MB
     low_rank_tol: float = 1e-6  # with more, the pair steps begin far from the optimum
     assumed_free_share: int = 4  # typical of problems on which the solver creeps
+
+    def block(self, size: int) -> int:
+        """Return the number of samples of a block of a problem, or zero if it has no blocks."""
+        if size < max(self.least_blocks, 2) or self.max_block == 0:
+            return 0
+        return min(size, max(self.min_block, min(self.max_block, size // self.block_share)))
