@@ -114,18 +114,24 @@ class Copy:
         if Path(where).parent.resolve() != self.package.resolve():
             raise MutationError(f"The copy is not what is imported, but {where}.")
 
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, *arguments: str, patience: float = SECONDS) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, *arguments]
         return subprocess.run(
-            command, cwd=ROOT, env=self._env, capture_output=True, text=True, timeout=SECONDS
+            command, cwd=ROOT, env=self._env, capture_output=True, text=True, timeout=patience
         )
 
-    def failed_test(self, tests: tuple[str, ...]) -> str | None:
+    def tests(self) -> set[str]:
+        """The names of all tests, below ``tests/``."""
+        done = self._run("-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests")
+        lines = done.stdout.splitlines()
+        return {line.removeprefix("tests/") for line in lines if line.startswith("tests/")}
+
+    def failed_test(self, tests: tuple[str, ...], patience: float = SECONDS) -> str | None:
         """The first test that fails, or None if all pass."""
         files = [f"tests/{name}" for name in tests]
         options = ["-x", "-q", "-p", "no:cacheprovider", "--tb=short"]
         try:
-            done = self._run("-m", "pytest", *options, *files)
+            done = self._run("-m", "pytest", *options, *files, patience=patience)
         except subprocess.TimeoutExpired:
             return "(did not end)"
         if done.returncode == 0:
