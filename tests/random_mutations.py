@@ -30,6 +30,7 @@ import random
 import signal
 import tempfile
 import time
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -55,9 +56,11 @@ TESTS = {
     ),
 }
 
-# Of the tests that run a line, so many are tried, as long as they take no longer: a few, which
-# notice most mutants, then more of the folder's tests, then more of the others.
-GROUPS = ((True, 40, 15.0), (True, 300, 40.0), (False, 300, 30.0))  # near, tests, seconds
+# Tests that are tried, at most so many and for at most so many seconds: a few of the folder's tests
+# that run the line, which notice most mutants, then more of them, then any tests that run it, then
+# others of the folder. These are for objects that are made while tests are collected: coverage does
+# not know which test they belong to.
+GROUPS = (("near", 40, 15.0), ("near", 300, 40.0), ("running", 300, 30.0), ("folder", 300, 20.0))
 USUAL = 0.1  # seconds of a test whose duration is not known
 
 Place = tuple[tuple[int, int], tuple[int, int]]
@@ -207,17 +210,20 @@ class Covering:
         """Groups of tests to try one after the other."""
         lines = running_lines((PACKAGE / mutant.file).read_text(), mutant.line)
         names = self._running(mutant.file, lines) or self._running(mutant.file, None)
-        left = in_random_order(names, self._seconds)
-        near_tests = TESTS[mutant.file.split("/")[0]][0]
-        groups = []
-        for near, most, budget in GROUPS:
-            wanted = [name for name in left if not near or name.startswith(near_tests)]
-            spent = accumulate(self._seconds.get(name, USUAL) for name in wanted)
-            group = [
-                name for name, sum_ in zip(wanted[:most], spent, strict=False) if sum_ < budget
-            ]
-            groups.append(tuple(group))
-            left = [name for name in left if name not in set(group)]
+        running = in_random_order(names, self._seconds)
+        near = TESTS[mutant.file.split("/")[0]][0]
+        folder = [name for name in sorted(self._known) if name.startswith(near)]
+        pools = {
+            "near": [name for name in running if name.startswith(near)],
+            "running": running,
+            "folder": in_random_order(folder, self._seconds),
+        }
+        groups: list[tuple[str, ...]] = []
+        for pool, most, budget in GROUPS:
+            tried = {name for group in groups for name in group}
+            wanted = [name for name in pools[pool] if name not in tried][:most]
+            spent = list(accumulate(self._seconds.get(name, USUAL) for name in wanted))
+            groups.append(tuple(wanted[: bisect(spent, budget)]))
         return [group for group in groups if group]
 
     def patience(self, tests: tuple[str, ...]) -> float:
