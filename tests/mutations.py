@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+SURVIVORS = ROOT / "tests" / "survivors.toml"
 PACKAGE = ROOT / "src" / "tessella"
 SECONDS = 600  # for the tests of one mutation; a mutant that does not end is noticed
 
@@ -91,6 +92,32 @@ def read_mutations() -> tuple[Mutation, ...]:
         for entry in tomllib.loads(path.read_text(encoding="utf-8"))["mutation"]
     ]
     return tuple(Mutation(**{**entry, "tests": tuple(entry["tests"])}) for entry in entries)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a random mutant survives, from ``tests/survivors.toml``.
+
+    Attributes
+    ----------
+    file : str
+        The file within the package.
+    old, new : str
+        The changed lines, before and after.
+    why : str
+        What makes the change one without effect on results.
+    """
+
+    file: str
+    old: str
+    new: str
+    why: str
+
+
+def read_explanations() -> tuple[Explanation, ...]:
+    """The explanations of survivors."""
+    entries = tomllib.loads(SURVIVORS.read_text(encoding="utf-8"))["survivor"]
+    return tuple(Explanation(**entry) for entry in entries)
 
 
 class Copy:

@@ -43,7 +43,7 @@ from xml.etree import ElementTree
 from cosmic_ray import plugins
 from cosmic_ray.ast import Visitor, get_ast
 from cosmic_ray.mutating import mutate_code
-from mutations import PACKAGE, SECONDS, Copy, MutationError, short
+from mutations import PACKAGE, SECONDS, Copy, MutationError, read_explanations, short
 
 FOLDERS = ("problems", "svm", "kernels")
 # The tests of the folder first, then those of its users; the first one that fails ends it.
@@ -340,18 +340,31 @@ def read_results(path: Path) -> dict[str, dict[str, object]]:
 
 
 def report(results: dict[str, dict[str, object]]) -> str:
-    """The score of each folder, and the survivors."""
-    lines = ["| folder | mutants | noticed | share |", "|---|---|---|---|"]
+    """The score of each folder, and the survivors with what explains them."""
+    lines = [
+        "# Random mutants",
+        "",
+        "Changes of random places of the code, and how many of them the tests notice "
+        "(`tests/random_mutations.py`). A sample of the tests that run a line is tried, so a "
+        "survivor may be one that other tests notice.",
+        "",
+        "| folder | mutants | noticed | share |",
+        "|---|---:|---:|---:|",
+    ]
     for folder in (*FOLDERS, ""):
         rows = [r for r in results.values() if str(r["file"]).startswith(folder)]
         noticed = sum(r["test"] is not None for r in rows)
         share = f"{noticed / len(rows):.0%}" if rows else ""
-        lines.append(f"| {folder or 'all'} | {len(rows)} | {noticed} | {share} |")
-    lines += ["", "| survivor | before | after |", "|---|---|---|"]
+        lines.append(f"| {folder or '**all**'} | {len(rows)} | {noticed} | {share} |")
+    why = {(e.file, e.old, e.new): e.why for e in read_explanations()}
+    lines += ["", "## Survivors", "", "| line | before | after | why |", "|---|---|---|---|"]
     for row in sorted(results.values(), key=lambda r: (str(r["file"]), int(str(r["line"])))):
         if row["test"] is None:
             cells = [short(str(row[side]), 90).replace("|", "\\|") for side in ("old", "new")]
-            lines.append(f"| {row['file']}:{row['line']} | `{cells[0]}` | `{cells[1]}` |")
+            reason = why.get((str(row["file"]), str(row["old"]), str(row["new"])), "")
+            lines.append(
+                f"| {row['file']}:{row['line']} | `{cells[0]}` | `{cells[1]}` | {reason} |"
+            )
     return "\n".join(lines) + "\n"
 
 

@@ -336,6 +336,9 @@ def test_restriction_to_rows_and_a_face(kernels, X):
     twice = part.restrict(np.array([0, 2]), inside).gram(N)
     once = part.gram(small.expand(inside, N))[np.ix_([0, 2], [0, 2])]
     np.testing.assert_allclose(twice, once, **close)
+    # Fewer rows within a face.
+    fewer = part.subset(np.array([0, 2]))
+    np.testing.assert_allclose(fewer.gram(M), K[np.ix_([0, 2], [0, 2])], **close)
 
 
 def test_restrictions_of_many_rows_are_symmetric_to_the_last_bit(kernels):
@@ -495,6 +498,19 @@ def test_memory_estimate_covers_what_is_held(kernels):
     held = sum(a.nbytes for a in _arrays(bound))
     estimate = kernels.memory_estimate(200, N_FEATURES, 8)
     assert held <= 1.05 * estimate + 50_000
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [KernelDictionary([Gaussian(1.0)]), FEW, LaplaceKernels(), TessellatedKernels(0)],
+    ids=["dictionary", "dictionary-of-few", "laplace", "tessellated"],
+)
+def test_memory_estimate_covers_wide_rows(kernels):
+    n_samples, n_features = 300, 400
+    X = np.random.default_rng(16).random((n_samples, n_features))
+    held = sum(a.nbytes for a in _arrays(kernels.bind(X)))
+    assert held >= 8 * n_samples * n_features
+    assert held <= 1.05 * kernels.memory_estimate(n_samples, n_features, 8) + 50_000
 
 
 def _arrays(obj, seen=None):

@@ -114,6 +114,8 @@ def test_equality_of_sets_that_hold_arrays(moons):
     X, _ = moons
     factors = [made_by_hand(TessellatedKernels(balance=np.full(6, c)), X) for c in (1.0, 1.0, 2.0)]
     assert factors[0] == factors[1] != factors[2]
+    assert factors[0] != made_by_hand(TessellatedKernels(balance="unit"), X)
+    assert made_by_hand(TessellatedKernels(balance="unit"), X) != factors[0]
     nodes = (np.zeros((1, 1)), np.ones(1))
     integral = [
         made_by_hand(IntegralKernels(_constant, np.zeros(1), np.ones(1), nodes=nodes), X)

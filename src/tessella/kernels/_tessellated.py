@@ -174,7 +174,7 @@ class TessellatedKernels(KernelSet):
         else:
             groups = count_monomials(n_features, degree)
             tables = exponent_bytes(2 * n_features, degree) + _bytes_of_sums(n_features, degree)
-        return 8 * n_samples * (2 * n_features + 6 * groups * half) + tables + fixed
+        return 8 * n_samples * (3 * n_features + 6 * groups * half) + tables + fixed
 
     def cross(
         self, X: ArrayLike, Y: ArrayLike, P: FloatArray, *, n_jobs: int | None = None
