@@ -60,7 +60,7 @@ TESTS = {
 # that run the line, which notice most mutants, then more of them, then any tests that run it, then
 # others of the folder. These are for objects that are made while tests are collected: coverage does
 # not know which test they belong to.
-GROUPS = (("near", 40, 15.0), ("near", 300, 40.0), ("running", 300, 30.0), ("folder", 300, 20.0))
+GROUPS = (("near", 40, 8.0), ("near", 200, 15.0), ("running", 150, 10.0), ("folder", 200, 8.0))
 USUAL = 0.1  # seconds of a test whose duration is not known
 
 Place = tuple[tuple[int, int], tuple[int, int]]
