@@ -197,12 +197,20 @@ def test_error_names_the_rows_outside():
         ({"monomials": "z"}, "monomials='z' is unknown"),
         ({"balance": "fair"}, "balance='fair' is unknown"),
         ({"balance": [1.0, 2.0]}, "balance must hold 6 positive"),
+        ({"balance": [1.0, 2.0, 3.0, 4.0, 5.0, 0.0]}, "balance must hold 6 positive"),
         ({"out_of_box": "ignore"}, "out_of_box='ignore' is unknown"),
+        ({"floor": 1.01}, r"floor=1\.01 must be a number between 0 and 1"),
+        ({"floor": -0.01}, r"floor=-0\.01 must be a number between 0 and 1"),
     ],
 )
 def test_bad_parameters(params, message):
     with pytest.raises(ValueError, match=message):
         TessellatedKernels(**params).bind([[0.1, 0.2], [0.3, 0.4]])
+
+
+def test_rows_of_another_width_are_named():
+    with pytest.raises(ValueError, match="X has 2 features and Y has 3"):
+        TessellatedKernels(0).cross(np.ones((1, 2)), np.ones((1, 3)), np.eye(2))
 
 
 @pytest.mark.parametrize("monomials", ["x", "xz"])

@@ -45,7 +45,7 @@ def test_constant_features_have_no_kernels_of_their_own():
 
 @pytest.mark.parametrize("normalisation", ["trace", "cosine", None])
 def test_normalisation_holds_for_new_rows(normalisation):
-    kernels = [Gaussian(1.0), Polynomial(2), Polynomial(1, features=(2,))]
+    kernels = [Gaussian(1.0), Polynomial(2), Polynomial(1, features=(2,)), Polynomial(3, 0.1)]
     found = KernelDictionary(kernels, normalisation=normalisation).resolve(X)
     for number, kernel in enumerate(kernels):
         plain = kernel(standardised(X), standardised(NEW))
