@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from math import comb
 
 import numpy as np
@@ -211,6 +212,20 @@ def test_bad_parameters(params, message):
 def test_rows_of_another_width_are_named():
     with pytest.raises(ValueError, match="X has 2 features and Y has 3"):
         TessellatedKernels(0).cross(np.ones((1, 2)), np.ones((1, 3)), np.eye(2))
+
+
+def test_memory_estimate_is_near_what_is_held():
+    """Exponents and their sums, which are Python objects, are most of it for few wide rows."""
+    n_features = 37  # which no other test has prepared
+    kernels, X = TessellatedKernels(1, monomials="xz"), np.random.default_rng(0).random((2, 37))
+    tracemalloc.start()
+    try:
+        bound = kernels.bind(X)
+        bound.gradient(np.array([1.0, -1.0]))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held <= kernels.memory_estimate(2, n_features, 8) <= 3 * held
 
 
 @pytest.mark.parametrize("monomials", ["x", "xz"])

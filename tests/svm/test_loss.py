@@ -248,8 +248,8 @@ def test_kappa_rises_if_some_pair_of_samples_raises_it(epsilon, spread):
     """Targets that differ by one need a tube of half that width to be left alone."""
     constant = DualProblem.regression(np.full(3, 4.0), C=1.0, epsilon=epsilon + 0.01)
     other = DualProblem.regression(spread * np.array([-0.5, 0.1, 0.5]), C=2.0, epsilon=epsilon)
-    one_class = DualProblem.classification(np.ones(3), C=1.0)
-    for dual in (constant, other, one_class, DualProblem.stacked([constant, other])):
+    classes = [DualProblem.classification(labels, C=1.0) for labels in ([1, 1], [-1, -1], [1, -1])]
+    for dual in (constant, other, *classes, DualProblem.stacked([constant, other])):
         assert dual.kappa_rises() == pair_raises_kappa(dual)
 
 
