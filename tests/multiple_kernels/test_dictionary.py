@@ -65,6 +65,14 @@ def test_units_of_features_do_not_matter():
     np.testing.assert_allclose(raw.matrix(0, X), rbf_kernel(X, X, 0.5), rtol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+def test_a_row_of_huge_weight_leaves_the_range_as_the_scale(unit):
+    rows, weight = unit * np.array([[1.0, 3.0], [2.0, 3.0], [4.0, 3.0]]), np.array([1.0, 1e30, 2.0])
+    fitted = KernelDictionary([Gaussian(1.0)]).resolve(rows, weight)
+    np.testing.assert_allclose(fitted.scale, [3.0 * unit, 1.0], rtol=1e-12)
+    np.testing.assert_allclose(fitted.mean, [2.0 * unit, 3.0 * unit], rtol=1e-12)
+
+
 def test_weights_of_rows_are_copies():
     twice = np.concatenate([X, X[:5]])
     weight = np.ones(len(X))
@@ -156,6 +164,16 @@ def test_weighted_sums_of_many_rows():
         np.testing.assert_allclose(K, whole, rtol=1e-12)
         scores = predictor.scores(new, n_jobs=n_jobs)
         np.testing.assert_allclose(scores, whole @ coefficients, rtol=1e-10, atol=1e-12)
+
+
+def test_the_error_of_an_indefinite_function_has_its_eigenvalues():
+    """The two rows are standardised to -1 and 1, so the matrix has the rows (1, 2) and (2, 1)."""
+
+    def farther_is_more(left, right):
+        return 1.0 + 0.5 * np.abs(left - right.T)
+
+    with pytest.raises(ValueError, match="on 2 training rows has the eigenvalue -1 next to 3"):
+        KernelDictionary([farther_is_more]).resolve([[3.0], [7.0]])
 
 
 def test_what_has_no_scale_yet_says_so():
