@@ -167,13 +167,16 @@ def test_weighted_sums_of_many_rows():
 
 
 def test_the_error_of_an_indefinite_function_has_its_eigenvalues():
-    """The two rows are standardised to -1 and 1, so the matrix has the rows (1, 2) and (2, 1)."""
+    """The matrix has the rows (1, 2, 3), (2, 1, 2) and (3, 2, 1)."""
 
     def farther_is_more(left, right):
-        return 1.0 + 0.5 * np.abs(left - right.T)
+        return 1.0 + np.abs(left - right.T)
 
-    with pytest.raises(ValueError, match="on 2 training rows has the eigenvalue -1 next to 3"):
-        KernelDictionary([farther_is_more]).resolve([[3.0], [7.0]])
+    dictionary = KernelDictionary([farther_is_more], standardise=False)
+    with pytest.raises(
+        ValueError, match=r"on 3 training rows has the eigenvalue -2 next to 5\.7\."
+    ):
+        dictionary.resolve([[0.0], [1.0], [2.0]])
 
 
 def test_what_has_no_scale_yet_says_so():
@@ -190,6 +193,7 @@ def test_what_has_no_scale_yet_says_so():
     ("make", "error", "said"),
     [
         (lambda: Gaussian(0.0), ValueError, "bandwidth=0.0 must be a positive"),
+        (lambda: Gaussian(1e-101), ValueError, "a positive finite number from 1e-100 to"),
         (lambda: Polynomial(0), ValueError, "degree=0 must be a whole number"),
         (lambda: Polynomial(2, offset=-1.0), ValueError, "offset=-1.0 must be"),
         (lambda: Gaussian(1.0, features=()), ValueError, "at least one"),
