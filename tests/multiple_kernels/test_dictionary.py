@@ -173,9 +173,7 @@ def test_the_error_of_an_indefinite_function_has_its_eigenvalues():
         return 1.0 + np.abs(left - right.T)
 
     dictionary = KernelDictionary([farther_is_more], standardise=False)
-    with pytest.raises(
-        ValueError, match=r"on 3 training rows has the eigenvalue -2 next to 5\.7\."
-    ):
+    with pytest.raises(ValueError, match=r"on 3 training rows .* eigenvalue -2 next to 5\.7\."):
         dictionary.resolve([[0.0], [1.0], [2.0]])
 
 
