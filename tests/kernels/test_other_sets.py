@@ -63,6 +63,21 @@ def test_sobol_rule_has_the_nodes_that_were_asked_for(nodes):
     np.testing.assert_allclose(weights, np.full(nodes, 1.0 / nodes), rtol=1e-15)
 
 
+def test_gauss_rule_is_exact_for_polynomials():
+    """The means of z⁴ over [-1, 2] and of its products with a second variable over [0, 4]."""
+
+    def powers(z, X):
+        both = np.stack([z[:, 0] ** 2, z[:, 0] * z[:, 1]], axis=-1)
+        return np.repeat(both[:, None, :], len(X), axis=1)
+
+    kernels = IntegralKernels(powers, [-1.0, 0.0], [2.0, 4.0], nodes=4, rule="gauss")
+    bound = kernels.bind([[0.0], [1.0]])
+    # Means of z: ½, of z²: 1, of z³: 5/4, of z⁴: 11/5; of the second variable 2 and 16/3.
+    for P, mean in ((np.diag([1.0, 0.0]), 11 / 5), (np.diag([0.0, 1.0]), 16 / 3)):
+        np.testing.assert_allclose(bound.gram(P), mean, rtol=1e-12)
+    np.testing.assert_allclose(bound.gram(np.array([[0.0, 1.0], [1.0, 0.0]])), 5.0, rtol=1e-12)
+
+
 def _waves(z, X):
     return np.cos(z * X[:, 0])[:, :, None]
 

@@ -184,8 +184,8 @@ def test_clip_keeps_the_kernel_constant_outside():
 
 def test_error_names_the_rows_outside():
     kernels = TessellatedKernels(out_of_box="error")
-    with pytest.raises(ValueError, match=r"1 of 2 rows lie outside .* first at row 1"):
-        kernels.cross([[0.5], [2.0]], [[0.5]], np.eye(4))
+    with pytest.raises(ValueError, match=r"2 of 4 rows lie outside .* first at row 1"):
+        kernels.cross([[0.5], [2.0], [0.1], [-3.0]], [[0.5]], np.eye(4))
 
 
 @pytest.mark.parametrize(
