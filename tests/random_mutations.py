@@ -17,7 +17,8 @@ small, so a survivor may be one that other tests notice, never the other way rou
 
 The same seed and the same sources give the same mutants in the same order, and a larger count
 contains a smaller one. Results are kept by the text of the mutant, so that a run that was stopped
-goes on, and after a change of the tests only the survivors have to be tried again (``--retry``).
+goes on, and after a change of the tests only the survivors have to be tried again (``--retry``,
+with ``--tests`` by the new tests alone).
 Needs the packages of the ``test`` extra, ``cosmic-ray`` and, for a coverage file, ``pytest-cov``.
 """
 
@@ -160,7 +161,7 @@ def changed_lines(before: str, after: str) -> tuple[int, str, str]:
 
 
 def mutants(seed: int) -> Iterator[tuple[Mutant, str]]:
-    """Mutants in a random order, each place once, with the text of the broken file."""
+    """Mutants in a random order with the text of the broken file; each place and key once."""
     draw = random.Random(seed)
     sources = {
         path.relative_to(PACKAGE).as_posix(): path.read_text()
@@ -169,6 +170,7 @@ def mutants(seed: int) -> Iterator[tuple[Mutant, str]]:
     }
     places = [(f, p, ways) for f, text in sources.items() for p, ways in places_of(text).items()]
     draw.shuffle(places)
+    drawn = set()
     for file, _, ways in places:
         name, occurrence = draw.choice(ways)
         source = sources[file]
@@ -176,7 +178,10 @@ def mutants(seed: int) -> Iterator[tuple[Mutant, str]]:
         if text is None or not differs(source, text):
             continue
         line, old, new = changed_lines(source, text)
-        yield Mutant(file, line, name.removeprefix("core/"), old, new), text
+        mutant = Mutant(file, line, name.removeprefix("core/"), old, new)
+        if mutant.key not in drawn:
+            drawn.add(mutant.key)
+            yield mutant, text
 
 
 class Covering:
@@ -320,15 +325,20 @@ def failing_alone(copy: Copy, tests: tuple[str, ...], patience: float) -> str | 
 
 
 def noticed_by(
-    mutant: Mutant, text: str, copy: Copy, covering: Covering | None = None
+    mutant: Mutant, text: str, copy: Copy, covering: Covering | None, given: tuple[str, ...]
 ) -> str | None:
-    """The test that fails with a mutant, or None; the copy is left as it was."""
+    """The test that fails with a mutant, or None; the copy is left as it was.
+
+    The tests are those that are given, those of a coverage file, or those of the folders.
+    """
     path = copy.package / mutant.file
     whole = path.read_text()
     path.write_text(text)
-    folder = mutant.file.split("/")[0]
+    groups = [given] if given else list(TESTS[mutant.file.split("/")[0]])
+    if covering is not None:
+        groups = covering.tests(mutant)
     try:
-        for tests in TESTS[folder] if covering is None else covering.tests(mutant):
+        for tests in groups:
             patience = SECONDS if covering is None else covering.patience(tests)
             try:
                 test = failing_alone(copy, tests, patience)
@@ -387,6 +397,7 @@ def main() -> int:
     parser.add_argument("--report", type=Path, help="a file for the table")
     parser.add_argument("--coverage", type=Path, help="a coverage file with the tests of each line")
     parser.add_argument("--durations", type=Path, help="durations of tests, in JUnit's format")
+    parser.add_argument("--tests", nargs="+", default=[], help="tests to try, below tests/")
     parser.add_argument("--retry", action="store_true", help="try the survivors again")
     options = parser.parse_args()
     # Tests of Ctrl-C need it to work; a shell turns it off for what it runs in the background.
@@ -406,7 +417,7 @@ def main() -> int:
             known = results.get(mutant.key)
             if known is None or (options.retry and known["test"] is None):
                 start = time.monotonic()
-                test = noticed_by(mutant, text, copy, covering)
+                test = noticed_by(mutant, text, copy, covering, tuple(options.tests))
                 seconds = round(time.monotonic() - start)
                 known = {**asdict(mutant), "key": mutant.key, "test": test, "seconds": seconds}
                 with options.results.open("a") as file:
