@@ -294,6 +294,19 @@ def test_pair_steps_alone_find_the_optimum(without):
     assert alone.objective == pytest.approx(usual.objective, rel=1e-5)
 
 
+def test_newton_steps_bear_negative_eigenvalues_of_the_size_of_rounding():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 8))
+    y = X @ rng.standard_normal(8) + 0.3 * rng.standard_normal(60)
+    K, dual = X @ X.T, DualProblem.regression(y, 100.0, 0.1)
+    shifted = K - 1e-11 * np.mean(np.diag(K)) * np.eye(60)  # has eigenvalues below zero
+    settings = DualSettings(low_rank_entries=0, max_interior_point_runs=0)
+    answer = solve_dual(shifted, dual, settings=settings)
+    assert answer.status is DualStatus.OPTIMAL
+    assert answer.n_newton > 0
+    assert answer.objective == pytest.approx(solve_dual(K, dual).objective, rel=1e-5)
+
+
 def test_time_limit_returns_a_feasible_point():
     K, dual = hard_problem()
     answer = solve_dual(K, dual, tol=1e-12, time_limit=0.2)
