@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+SURVIVORS = ROOT / "tests" / "survivors.toml"
 PACKAGE = ROOT / "src" / "tessella"
 SECONDS = 600  # for the tests of one mutation; a mutant that does not end is noticed
 
@@ -93,6 +94,32 @@ def read_mutations() -> tuple[Mutation, ...]:
     return tuple(Mutation(**{**entry, "tests": tuple(entry["tests"])}) for entry in entries)
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """Why a random mutant survives, from ``tests/survivors.toml``.
+
+    Attributes
+    ----------
+    file : str
+        The file within the package.
+    old, new : str
+        The changed lines, before and after.
+    why : str
+        What makes the change one without effect on results.
+    """
+
+    file: str
+    old: str
+    new: str
+    why: str
+
+
+def read_explanations() -> tuple[Explanation, ...]:
+    """The explanations of survivors."""
+    entries = tomllib.loads(SURVIVORS.read_text(encoding="utf-8"))["survivor"]
+    return tuple(Explanation(**entry) for entry in entries)
+
+
 class Copy:
     """A copy of the package that comes first on the path of the processes it runs."""
 
@@ -114,18 +141,24 @@ class Copy:
         if Path(where).parent.resolve() != self.package.resolve():
             raise MutationError(f"The copy is not what is imported, but {where}.")
 
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, *arguments: str, patience: float = SECONDS) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, *arguments]
         return subprocess.run(
-            command, cwd=ROOT, env=self._env, capture_output=True, text=True, timeout=SECONDS
+            command, cwd=ROOT, env=self._env, capture_output=True, text=True, timeout=patience
         )
 
-    def failed_test(self, tests: tuple[str, ...]) -> str | None:
+    def tests(self) -> set[str]:
+        """The names of all tests, below ``tests/``."""
+        done = self._run("-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests")
+        lines = done.stdout.splitlines()
+        return {line.removeprefix("tests/") for line in lines if line.startswith("tests/")}
+
+    def failed_test(self, tests: tuple[str, ...], patience: float = SECONDS) -> str | None:
         """The first test that fails, or None if all pass."""
         files = [f"tests/{name}" for name in tests]
         options = ["-x", "-q", "-p", "no:cacheprovider", "--tb=short"]
         try:
-            done = self._run("-m", "pytest", *options, *files)
+            done = self._run("-m", "pytest", *options, *files, patience=patience)
         except subprocess.TimeoutExpired:
             return "(did not end)"
         if done.returncode == 0:

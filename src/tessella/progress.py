@@ -71,7 +71,8 @@ class _Line:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         ended = "stopped" if kind is not None else "done"
         self._progress.update(self._task, description=ended, refresh=True)
-        self._progress.stop()
+        if not self._progress.disable:  # rich before 14.3 would end with an empty line
+            self._progress.stop()
 
 
 class SearchDisplay(_Line):
@@ -190,6 +191,8 @@ class _NotebookProgress:
     rich uses a widget, which needs ipywidgets and is lost when the notebook is reopened. This class
     replaces an ordinary output twice a second, and the last output is kept.
     """
+
+    disable = False
 
     def __init__(self) -> None:
         self._fields: dict[str, Any] = {"completed": 0.0}

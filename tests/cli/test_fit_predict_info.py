@@ -66,7 +66,7 @@ def test_several_classes_round_trip(run, people, tmp_path):
     result = run(f"{FIT} --target level -o model.tsl")
     assert result.exit_code == 0, result.output
     assert run("predict model.tsl train.csv -o out.csv").exit_code == 0
-    out = pd.read_csv(tmp_path / "out.csv")
+    out = pd.read_csv(tmp_path / "out.csv", float_precision="round_trip")
     assert out.columns.tolist() == ["prediction", "score high", "score low", "score mid"]
     scores = out.drop(columns="prediction").to_numpy()
     model = tessella.load(tmp_path / "model.tsl")

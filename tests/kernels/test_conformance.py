@@ -394,6 +394,9 @@ def test_restriction_to_rows_and_a_face(kernels, X):
     twice = part.restrict(np.array([0, 2]), inside).gram(N)
     once = part.gram(small.expand(inside, N))[np.ix_([0, 2], [0, 2])]
     np.testing.assert_allclose(twice, once, **close)
+    # Fewer rows within a face.
+    fewer = part.subset(np.array([0, 2]))
+    np.testing.assert_allclose(fewer.gram(M), K[np.ix_([0, 2], [0, 2])], **close)
 
 
 def test_restrictions_of_many_rows_are_symmetric_to_the_last_bit(kernels):
@@ -408,6 +411,8 @@ def test_restrictions_of_many_rows_are_symmetric_to_the_last_bit(kernels):
 def test_no_rows_are_no_error(kernels, X):
     bound = kernels.bind(X)
     P = random_positive(bound.cone, np.random.default_rng(5))
+    none = bound.moments(np.ones(len(X))).sensitivities(None, np.arange(0))
+    assert none.apply(P).shape == (0,)
     assert bound.cross(X[:0], P).shape == (0, len(X))
     assert bound.kernels.diag(X[:0], P).shape == (0,)
     assert bound.kernels.cross(X, X[:0], P).shape == (len(X), 0)
@@ -555,6 +560,34 @@ def test_memory_estimate_covers_what_is_held(kernels):
     assert held <= 1.05 * estimate + 50_000
 
 
+@pytest.mark.parametrize(
+    "kernels",
+    [KernelDictionary([Gaussian(1.0)]), FEW, LaplaceKernels(), TessellatedKernels(0)],
+    ids=["dictionary", "dictionary-of-few", "laplace", "tessellated"],
+)
+def test_memory_estimate_covers_wide_rows(kernels):
+    n_samples, n_features = 300, 400
+    X = np.random.default_rng(16).random((n_samples, n_features))
+    held = sum(a.nbytes for a in _arrays(kernels.bind(X)))
+    assert held >= 8 * n_samples * n_features
+    assert held <= 1.05 * kernels.memory_estimate(n_samples, n_features, 8) + 50_000
+
+
+@pytest.mark.parametrize("kernels", [TessellatedKernels(floor=0.3), FEW.with_floor(0.3)], ids=str)
+def test_memory_estimate_covers_the_matrix_of_a_floor(kernels):
+    bound = kernels.bind(np.random.default_rng(15).random((200, N_FEATURES)))
+    bound.gram(bound.cone.centre)
+    held = sum(a.nbytes for a in _arrays(bound))
+    assert held >= 8 * 200**2
+    assert held <= 1.05 * kernels.memory_estimate(200, N_FEATURES, 8) + 50_000
+
+
+def test_memory_of_a_sum_is_that_of_its_parts_and_a_second_matrix():
+    parts = TessellatedKernels(1), FEW, LaplaceKernels()
+    expected = sum(part.memory_estimate(100, N_FEATURES, 4) for part in parts) + 4 * 100**2
+    assert KernelSum(parts).memory_estimate(100, N_FEATURES, 4) == expected
+
+
 def _arrays(obj, seen=None):
     """Every array reachable from an object's attributes, once."""
     seen = set() if seen is None else seen
@@ -563,6 +596,8 @@ def _arrays(obj, seen=None):
     seen.add(id(obj))
     if isinstance(obj, np.ndarray):
         return [obj] if obj.base is None else []
+    if isinstance(obj, dict):
+        return [a for value in obj.values() for a in _arrays(value, seen)]
     if hasattr(obj, "__dict__"):
         return [a for value in vars(obj).values() for a in _arrays(value, seen)]
     return []

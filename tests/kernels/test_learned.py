@@ -15,8 +15,15 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from tessella import IntegralKernels, LearnedKernelSVC, PolynomialKernels, TessellatedKernels
-from tessella.kernels import LearnedKernel, UnitBox
+from tessella import (
+    IntegralKernels,
+    KernelDictionary,
+    LearnedKernelSVC,
+    PolynomialKernels,
+    TessellatedKernels,
+)
+from tessella.cones import Blocks
+from tessella.kernels import Gaussian, LearnedKernel, Polynomial, UnitBox
 
 
 @pytest.fixture(scope="module")
@@ -114,12 +121,25 @@ def test_equality_of_sets_that_hold_arrays(moons):
     X, _ = moons
     factors = [made_by_hand(TessellatedKernels(balance=np.full(6, c)), X) for c in (1.0, 1.0, 2.0)]
     assert factors[0] == factors[1] != factors[2]
+    assert factors[0] != made_by_hand(TessellatedKernels(balance="unit"), X)
+    assert made_by_hand(TessellatedKernels(balance="unit"), X) != factors[0]
     nodes = (np.zeros((1, 1)), np.ones(1))
     integral = [
         made_by_hand(IntegralKernels(_constant, np.zeros(1), np.ones(1), nodes=nodes), X)
         for _ in range(2)
     ]
     assert integral[0] == integral[1]
+
+
+def test_shares_of_a_sum(moons):
+    X, y = moons
+    parts = TessellatedKernels(), KernelDictionary([Gaussian(1.0), Polynomial(1)])
+    kernels = parts[0] + parts[1].resolve(UnitBox.fit(X).apply(X))
+    side = parts[0].count_params(2)
+    blocks = Blocks([0.7 * np.eye(side), np.array([0.1, 0.2])])  # of the traces 0.7 and 0.3
+    shares = LearnedKernel(kernels, blocks, UnitBox.fit(X)).shares
+    np.testing.assert_allclose(shares, [0.7, 0.3], rtol=1e-12)
+    assert LearnedKernelSVC().fit(X, y).kernel_.shares.tolist() == [1.0]
 
 
 def _constant(z, X):

@@ -7,8 +7,8 @@ import pytest
 from reference.basis import powers_of
 from reference.quadrature import kernel_block_matrix
 
-from tessella import IntegralKernels, PolynomialKernels, TessellatedKernels
-from tessella.kernels import BasisFunction, basis_functions, basis_names
+from tessella import IntegralKernels, KernelDictionary, PolynomialKernels, TessellatedKernels
+from tessella.kernels import BasisFunction, Gaussian, Polynomial, basis_functions, basis_names
 
 FEATURES = ["a", "b"]
 
@@ -36,6 +36,16 @@ def test_names_say_what_a_row_of_p_does(monomials, degree):
 def test_names_of_polynomials():
     assert basis_names(PolynomialKernels(2), ["p", "q"]) == ["1", "p", "q", "p²", "p·q", "q²"]
     assert basis_names(PolynomialKernels(12), ["p"])[-1] == "p¹²"
+
+
+def test_names_of_kernels_have_what_is_not_the_default():
+    offset = float("1.0")  # the default, but another object
+    kernels = [Polynomial(2, offset), Polynomial(3, 0.5, (1,)), Gaussian(0.5)]
+    assert basis_names(KernelDictionary(kernels), ["p", "q"]) == [
+        "Polynomial(degree=2)",
+        "Polynomial(degree=3, offset=0.5) of q",
+        "Gaussian(bandwidth=0.5)",
+    ]
 
 
 def test_unknown_families_have_numbers():

@@ -55,6 +55,33 @@ def test_integral_bad_input(changes, message):
         IntegralKernels(**params).bind([[0.1], [0.2]])
 
 
+@pytest.mark.parametrize("nodes", [1, 2, 3, 4, 5, 8, 9, 17])
+def test_sobol_rule_has_the_nodes_that_were_asked_for(nodes):
+    points, weights = IntegralKernels(_waves, [-1.0], [3.0], nodes=nodes).quadrature()
+    assert points.shape == (nodes, 1)
+    assert ((points >= -1.0) & (points <= 3.0)).all()
+    np.testing.assert_allclose(weights, np.full(nodes, 1.0 / nodes), rtol=1e-15)
+
+
+def test_gauss_rule_is_exact_for_polynomials():
+    """The means of z⁴ over [-1, 2] and of its products with a second variable over [0, 4]."""
+
+    def powers(z, X):
+        both = np.stack([z[:, 0] ** 2, z[:, 0] * z[:, 1]], axis=-1)
+        return np.repeat(both[:, None, :], len(X), axis=1)
+
+    kernels = IntegralKernels(powers, [-1.0, 0.0], [2.0, 4.0], nodes=4, rule="gauss")
+    bound = kernels.bind([[0.0], [1.0]])
+    # Means of z: ½, of z²: 1, of z³: 5/4, of z⁴: 11/5; of the second variable 2 and 16/3.
+    for P, mean in ((np.diag([1.0, 0.0]), 11 / 5), (np.diag([0.0, 1.0]), 16 / 3)):
+        np.testing.assert_allclose(bound.gram(P), mean, rtol=1e-12)
+    np.testing.assert_allclose(bound.gram(np.array([[0.0, 1.0], [1.0, 0.0]])), 5.0, rtol=1e-12)
+
+
+def _waves(z, X):
+    return np.cos(z * X[:, 0])[:, :, None]
+
+
 def test_polynomial_kernel_is_the_textbook_one():
     """(1 + x·y)² has the matrix P of the squared binomial coefficients."""
     X = np.random.default_rng(0).random((6, 2))
@@ -106,6 +133,7 @@ def test_tiles_of_scores_do_not_show():
     scores = kernels.scores(X, Y, P, w)
     assert sum(made) == 5000 + 7
     assert 8 * 2 * 4000 * max(made) <= 64 * 2**20
+    assert len(made) < 10  # tiles are not smaller than they have to be
     pick = np.array([0, 1, 1047, 1048, 1049, 2096, 4999])
     np.testing.assert_allclose(scores[pick], kernels.cross(X[pick], Y, P) @ w, rtol=1e-11)
 

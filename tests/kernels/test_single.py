@@ -55,6 +55,15 @@ def test_values_are_those_of_the_formula(make, width, n):
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("make", [GaussianKernels, MaternKernels, smoother])
+def test_narrow_kernels_in_the_middle_of_the_box_keep_their_digits(make):
+    """Squared distances are differences of squares, which are smallest around the centre."""
+    rng, width = np.random.default_rng(7), 1.0 / 256
+    X = 0.5 + width * rng.integers(-8, 9, (30, 2)) / 8  # of which differences are exact
+    found = make(width).bind(X).gram(ONE)
+    np.testing.assert_allclose(found, by_definition(make(width), X, X), rtol=0, atol=2e-14)
+
+
 @pytest.mark.parametrize("make", MAKES)
 def test_rows_far_away_have_kernel_zero_and_no_warning(make):
     X = np.random.default_rng(0).random((20, 3))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from math import comb
 
 import numpy as np
@@ -183,8 +184,8 @@ def test_clip_keeps_the_kernel_constant_outside():
 
 def test_error_names_the_rows_outside():
     kernels = TessellatedKernels(out_of_box="error")
-    with pytest.raises(ValueError, match=r"1 of 2 rows lie outside .* first at row 1"):
-        kernels.cross([[0.5], [2.0]], [[0.5]], np.eye(4))
+    with pytest.raises(ValueError, match=r"2 of 4 rows lie outside .* first at row 1"):
+        kernels.cross([[0.5], [2.0], [0.1], [-3.0]], [[0.5]], np.eye(4))
 
 
 @pytest.mark.parametrize(
@@ -197,12 +198,42 @@ def test_error_names_the_rows_outside():
         ({"monomials": "z"}, "monomials='z' is unknown"),
         ({"balance": "fair"}, "balance='fair' is unknown"),
         ({"balance": [1.0, 2.0]}, "balance must hold 6 positive"),
+        ({"balance": [[1.0], [1.0, 2.0]]}, "balance must hold 6 positive"),
+        ({"balance": [1.0, 2.0, 3.0, 4.0, 5.0, 0.0]}, "balance must hold 6 positive"),
         ({"out_of_box": "ignore"}, "out_of_box='ignore' is unknown"),
+        ({"floor": 1.01}, r"floor=1\.01 must be a number between 0 and 1"),
+        ({"floor": -0.01}, r"floor=-0\.01 must be a number between 0 and 1"),
     ],
 )
 def test_bad_parameters(params, message):
     with pytest.raises(ValueError, match=message):
         TessellatedKernels(**params).bind([[0.1, 0.2], [0.3, 0.4]])
+
+
+def test_rows_of_another_width_are_named():
+    with pytest.raises(ValueError, match="X has 2 features and Y has 3"):
+        TessellatedKernels(0).cross(np.ones((1, 2)), np.ones((1, 3)), np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "shape", "most"),
+    [
+        (TessellatedKernels(0), (300, 401), 1.2),  # the copies of the rows
+        (TessellatedKernels(1, monomials="xz"), (2, 37), 3.0),  # exponents and their sums
+    ],
+    ids=["rows", "exponents"],
+)
+def test_memory_estimate_is_near_what_is_held(kernels, shape, most):
+    """What is held, with Python objects; no other test has prepared so many features."""
+    tracemalloc.start()
+    try:
+        bound = kernels.bind(np.random.default_rng(0).random(shape))
+        bound.gradient(np.resize([1.0, -1.0], shape[0]))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    estimate = kernels.memory_estimate(*shape, 8)
+    assert held / 1.05 <= estimate <= most * held
 
 
 @pytest.mark.parametrize("monomials", ["x", "xz"])

@@ -45,7 +45,7 @@ def test_constant_features_have_no_kernels_of_their_own():
 
 @pytest.mark.parametrize("normalisation", ["trace", "cosine", None])
 def test_normalisation_holds_for_new_rows(normalisation):
-    kernels = [Gaussian(1.0), Polynomial(2), Polynomial(1, features=(2,))]
+    kernels = [Gaussian(1.0), Polynomial(2), Polynomial(1, features=(2,)), Polynomial(3, 0.1)]
     found = KernelDictionary(kernels, normalisation=normalisation).resolve(X)
     for number, kernel in enumerate(kernels):
         plain = kernel(standardised(X), standardised(NEW))
@@ -63,6 +63,14 @@ def test_units_of_features_do_not_matter():
     np.testing.assert_allclose(found, KernelDictionary([Gaussian(1.0)]).resolve(X).matrix(0, X))
     raw = KernelDictionary([Gaussian(1.0)], standardise=False).resolve(X)
     np.testing.assert_allclose(raw.matrix(0, X), rbf_kernel(X, X, 0.5), rtol=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+def test_a_row_of_huge_weight_leaves_the_range_as_the_scale(unit):
+    rows, weight = unit * np.array([[1.0, 3.0], [2.0, 3.0], [4.0, 3.0]]), np.array([1.0, 1e30, 2.0])
+    fitted = KernelDictionary([Gaussian(1.0)]).resolve(rows, weight)
+    np.testing.assert_allclose(fitted.scale, [3.0 * unit, 1.0], rtol=1e-12)
+    np.testing.assert_allclose(fitted.mean, [2.0 * unit, 3.0 * unit], rtol=1e-12)
 
 
 def test_weights_of_rows_are_copies():
@@ -158,6 +166,17 @@ def test_weighted_sums_of_many_rows():
         np.testing.assert_allclose(scores, whole @ coefficients, rtol=1e-10, atol=1e-12)
 
 
+def test_the_error_of_an_indefinite_function_has_its_eigenvalues():
+    """The matrix has the rows (1, 2, 3), (2, 1, 2) and (3, 2, 1)."""
+
+    def farther_is_more(left, right):
+        return 1.0 + np.abs(left - right.T)
+
+    dictionary = KernelDictionary([farther_is_more], standardise=False)
+    with pytest.raises(ValueError, match=r"on 3 training rows .* eigenvalue -2 next to 5\.7\."):
+        dictionary.resolve([[0.0], [1.0], [2.0]])
+
+
 def test_what_has_no_scale_yet_says_so():
     for ask in (
         lambda kernels: kernels.cross(X, X, np.ones(1)),
@@ -172,6 +191,7 @@ def test_what_has_no_scale_yet_says_so():
     ("make", "error", "said"),
     [
         (lambda: Gaussian(0.0), ValueError, "bandwidth=0.0 must be a positive"),
+        (lambda: Gaussian(1e-101), ValueError, "a positive finite number from 1e-100 to"),
         (lambda: Polynomial(0), ValueError, "degree=0 must be a whole number"),
         (lambda: Polynomial(2, offset=-1.0), ValueError, "offset=-1.0 must be"),
         (lambda: Gaussian(1.0, features=()), ValueError, "at least one"),

@@ -47,6 +47,21 @@ def test_any_c_and_any_number_of_features(task, C, n):
     assert_certified(problem, result)
 
 
+def test_samples_of_weight_zero_change_nothing():
+    X = rows_of(30)
+    kernels, labels = TessellatedKernels(0).bind(X), np.where(X.sum(axis=1) > 1.0, 1.0, -1.0)
+    labels[::7] *= -1.0
+    kept = np.arange(30) % 5 > 0
+    whole = SaddlePoint(kernels, DualProblem.classification(labels, np.where(kept, 3.0, 0.0)))
+    few = SaddlePoint(
+        kernels.subset(np.flatnonzero(kept)), DualProblem.classification(labels[kept], 3.0)
+    )
+    found, expected = joint(whole, tol=1e-8), joint(few, tol=1e-8)
+    assert found.status is SolverStatus.OPTIMAL
+    assert (found.w[~kept] == 0.0).all()
+    assert found.value == pytest.approx(expected.value, rel=1e-7)
+
+
 def test_corrections_save_newton_steps(task):
     """Eight problems take some 14 steps on average; without one of the corrections about 19."""
     steps = [

@@ -285,6 +285,36 @@ def test_iteration_limit_returns_a_feasible_point():
     assert answer.n_iter == 50
     assert_feasible(dual, answer.w)
     np.testing.assert_allclose(answer.gradient, dual.linear - K @ answer.w, atol=1e-10)
+    assert solve_dual(K, dual, max_iter=0).n_iter == 0
+    assert solve_dual(K, dual, max_iter=1).n_iter == 1
+
+
+@pytest.mark.parametrize(
+    "without",
+    [{"max_free": 1}, {"max_idle_rounds": 0}],
+    ids=["no Newton step is small enough", "Newton steps are given up"],
+)
+def test_pair_steps_alone_find_the_optimum(without):
+    K, dual = make_problem("regression", C=1000.0)
+    usual = solve_dual(K, dual)
+    settings = DualSettings(low_rank_entries=0, max_interior_point_runs=0, **without)
+    alone = solve_dual(K, dual, settings=settings, time_limit=60.0)
+    assert usual.n_newton > 0 == alone.n_newton
+    assert alone.status is DualStatus.OPTIMAL
+    assert alone.objective == pytest.approx(usual.objective, rel=1e-5)
+
+
+def test_newton_steps_bear_negative_eigenvalues_of_the_size_of_rounding():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 8))
+    y = X @ rng.standard_normal(8) + 0.3 * rng.standard_normal(60)
+    K, dual = X @ X.T, DualProblem.regression(y, 100.0, 0.1)
+    shifted = K - 1e-11 * np.mean(np.diag(K)) * np.eye(60)  # has eigenvalues below zero
+    settings = DualSettings(low_rank_entries=0, max_interior_point_runs=0)
+    answer = solve_dual(shifted, dual, settings=settings)
+    assert answer.status is DualStatus.OPTIMAL
+    assert answer.n_newton > 0
+    assert answer.objective == pytest.approx(solve_dual(K, dual).objective, rel=1e-5)
 
 
 def test_time_limit_returns_a_feasible_point():

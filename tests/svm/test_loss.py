@@ -242,6 +242,29 @@ def test_feasible_point_without_bounds_is_the_nearest_one(rng):
     np.testing.assert_allclose(dual.feasible(w), w - w.mean(), atol=1e-14)
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3, 0.49, 0.51, 0.7, 3.0])
+@pytest.mark.parametrize("spread", [1.0, -1.0])
+def test_kappa_rises_if_some_pair_of_samples_raises_it(epsilon, spread):
+    """Targets that differ by one need a tube of half that width to be left alone."""
+    constant = DualProblem.regression(np.full(3, 4.0), C=1.0, epsilon=epsilon + 0.01)
+    other = DualProblem.regression(spread * np.array([-0.5, 0.1, 0.5]), C=2.0, epsilon=epsilon)
+    classes = [DualProblem.classification(labels, C=1.0) for labels in ([1, 1], [-1, -1], [1, -1])]
+    for dual in (constant, other, *classes, DualProblem.stacked([constant, other])):
+        assert dual.kappa_rises() == pair_raises_kappa(dual)
+
+
+def pair_raises_kappa(dual):
+    step = 1e-6 * np.eye(dual.size)
+    pairs = [
+        step[i] - step[j]
+        for i in range(dual.size)
+        for j in range(dual.size)
+        if dual.machine_of[i] == dual.machine_of[j]
+    ]
+    feasible = [w for w in pairs if (w <= dual.upper).all() and (w >= dual.lower).all()]
+    return any(dual.kappa(w) > 1e-12 for w in feasible)
+
+
 def test_losses_survive_pickling():
     for loss in (LOSSES["hinge"], LOSSES["tube"], LOSSES["two slopes"]):
         dual = pickle.loads(pickle.dumps(DualProblem(loss)))

@@ -199,9 +199,9 @@ class TessellatedKernels(KernelSet):
             tables += 3 * 8 * 2 * n_features * half  # exponents, sorted and unsorted
         side = self.cone_on_rows(n_samples, n_features).side
         if side == 2 * half:
-            return 8 * n_samples * (2 * n_features + 6 * groups * half) + tables + fixed
+            return 8 * n_samples * (3 * n_features + 6 * groups * half) + tables + fixed
         # The monomials, their span and what its computation needs; the rest is as wide as the span.
-        whole = 8 * n_samples * (2 * n_features + 2 * half) + 3 * 8 * half * (side // 2)
+        whole = 8 * n_samples * (3 * n_features + 2 * half) + 3 * 8 * half * (side // 2)
         return whole + tables
 
     def cross(
