@@ -449,7 +449,7 @@ class KernelSet(ABC):
         return self.cone(n_features)
 
     def row_span(self, X: ArrayLike) -> Any:
-        """Return a :class:`Span` of parameters that contains all that rows can tell apart, or None.
+        """Return the span of parameters that contains all that rows can tell apart, or None.
 
         The kernels of some sets depend on few directions of a large parameter as long as they are
         evaluated on few rows only. A fit then learns the parameter in coordinates of these

@@ -54,8 +54,10 @@ def joint(
     time_limit : float, optional
         Largest number of seconds. When it is reached, the best certified pair is returned.
     parameter0 : Point, optional
-        Feasible parameter to start from. The default is the centre of the feasible set. If the
-        parameter is one matrix P, a factor U of P = U Uᵀ with fewer columns than rows is accepted.
+        Feasible parameter to start from. The default is the centre of the feasible set, or, for a
+        smooth loss and a matrix of 48 or more rows, the parameter of a few machines, which are
+        nearly optimal with many features. If the parameter is one matrix P, a factor U of
+        P = U Uᵀ with fewer columns than rows is accepted.
     w0 : ndarray of shape (m,), optional
         Dual vector to start from.
     n_jobs : int, optional

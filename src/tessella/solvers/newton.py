@@ -121,7 +121,8 @@ def newton(
         Largest number of seconds. When it is reached, the best certified pair is returned.
     parameter0 : Point, optional
         Feasible parameter to start from. The default is the one that :func:`joint` finds for a few
-        of the rows and of the outputs, or the centre of the feasible set for few rows. If the
+        of the rows and of the outputs, or the centre of the feasible set for few rows. A matrix of
+        48 or more rows has one direction for each output, from machines on all rows. If the
         parameter is one matrix P, a factor U of P = U Uᵀ with fewer columns than rows is accepted.
     w0 : ndarray of shape (m,), optional
         Dual vector of an earlier run, which is certified with `parameter0`. The iteration does not
