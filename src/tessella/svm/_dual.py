@@ -249,8 +249,8 @@ class _DualSolver:
             if not effort.search_pays(size, most, settings):
                 return False
             effort.has_factorised = True
-            threads = self._limits.threads
-            with limit_blas(threads, size):
+            with limit_blas():  # products of a matrix with vectors are too short for threads
+                threads = self._limits.threads
                 self._factor = low_rank(self._K, most, settings.low_rank_tol, threads)
         return self._factor is not None and effort.low_rank_pays(size, self._factor.rank, settings)
 

@@ -186,7 +186,7 @@ class DualSettings:
     interior_point_tol: float = 0.1  # pair steps have to reach the tolerance from there
     min_interior_point_tol: float = 1e-9  # below, rounding ends the method
     least_rank: int = 16  # fewer features are seldom of low rank
-    search_share: float = 4.0  # most matrices with many samples have no low rank
+    search_share: float = 8.0  # most matrices with many samples have no low rank
     least_low_rank: int = 64  # a factor with so few rows costs less than its products
     low_rank_share: int = 16  # the run then takes a small part of the time of the pair steps
     low_rank_entries: int = 4_000_000  # 32 MB
