@@ -72,7 +72,10 @@ def centred_separable(
 
 
 class KernelOnDemand:
-    """Kernel matrix whose rows are computed when a solver needs them, and then stored.
+    """Kernel matrix whose rows are computed when a solver needs them.
+
+    Pair steps of the whole problem store the rows for later steps. Pair steps in blocks compute
+    them once for many steps and store nothing.
 
     Parameters
     ----------
