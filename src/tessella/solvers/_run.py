@@ -442,7 +442,7 @@ def _decomposition_seconds(side: int) -> float:
         started = time.monotonic()
         np.linalg.eigh(sample + sample.T)
         seconds.append(time.monotonic() - started)
-    return min(seconds) * (side / len(sample)) ** _GROWTH
+    return float(min(seconds) * (side / len(sample)) ** _GROWTH)
 
 
 def _blocks(K: NDArray[Any], dual: DualProblem) -> Iterator[NDArray[Any]]:
