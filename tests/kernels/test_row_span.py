@@ -163,6 +163,14 @@ def test_parameters_in_coordinates_of_the_span(case):
     close(small.gram(own) * (whole.gram(P)[0, 0] / small.gram(own)[0, 0]), whole.gram(P))
 
 
+def test_diagonal_matrices_need_no_products(case):
+    *_, span, _ = case
+    M = np.diag(np.arange(span.side, dtype=float))
+    V, U = span.times(np.eye(span.side)), span.whole(M)
+    assert U.shape == (span.n_params, span.side - 1)
+    close(U @ U.T, V @ M @ V.T)
+
+
 def test_what_rows_cannot_see_becomes_the_centre():
     span = RowSpan([np.eye(300)[:, :4]])
     beyond = np.zeros((300, 1))

@@ -30,6 +30,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from tessella.cones import PSD, Blocks, Point, is_factor, positive_factor
 
@@ -102,8 +103,16 @@ class RowSpan:
         return np.vstack([block.T @ part for block, part in zip(self.blocks, parts, strict=True)])
 
     def whole(self, M: FloatArray) -> FloatArray:
-        """See :meth:`Span.whole`; the result is a U of shape (n_params, rank of M)."""
-        return self.times(positive_factor(M))
+        """See :meth:`Span.whole`; the result is a U of shape (n_params, rank of M).
+
+        That of a diagonal M, such as the centre, needs no products.
+        """
+        diagonal = np.diagonal(M)
+        if np.count_nonzero(M) > np.count_nonzero(diagonal):
+            return self.times(positive_factor(M))
+        kept = diagonal > 0.0
+        U: FloatArray = block_diag(*self.blocks)[:, kept] * np.sqrt(diagonal[kept])
+        return U
 
     def own(self, P: FloatArray) -> FloatArray:
         """See :meth:`Span.own`."""

@@ -35,6 +35,7 @@ UNBOUNDED_SOLVERS = "'newton', 'joint', 'frank-wolfe', 'apd', 'hybrid' and 'simp
 
 
 _SLOW_SIDE = 400  # of a matrix, from which on one decomposition takes a noticeable time
+_GROWTH = 2.6  # exponent of its time, because small ones are slow for their size
 _DECOMPOSITIONS = 3  # of a large parameter, between two looks at the clock
 
 
@@ -440,7 +441,7 @@ def _decomposition_seconds(side: int) -> float:
         started = time.monotonic()
         np.linalg.eigh(sample + sample.T)
         seconds.append(time.monotonic() - started)
-    return min(seconds) * (side / len(sample)) ** 3
+    return float(min(seconds) * (side / len(sample)) ** _GROWTH)
 
 
 def _blocks(K: NDArray[Any], dual: DualProblem) -> Iterator[NDArray[Any]]:
