@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference.weights import rows_of
 from sklearn.gaussian_process.kernels import RBF
@@ -118,6 +118,7 @@ def test_quadratic_forms_are_those_of_the_matrices(normalisation, n_jobs):
 
 
 @settings(max_examples=60, deadline=None)
+@example(2.1, 0, 0.0)  # the sum of a matrix misses more digits than allowed
 @given(st.floats(0.05, 30.0), st.integers(0, 1000), st.floats(-1e3, 1e3))
 def test_series_of_gaussians_leave_nothing_out(bandwidth, seed, offset):
     """With all of w at both ends of the range, where the series converge most slowly."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -80,7 +80,7 @@ def progress(plan: Planned, outcome: Callable[[Record], str]) -> Iterator[Any]:
     )
     cells = plan.cells()
     bar = _Weighted(*columns, console=console, disable=not console.is_terminal)
-    with bar:
+    with nullcontext() if bar.disable else bar:  # rich before 14.3 would print an empty line
         task = bar.add_task("", total=sum(map(plan.weight, cells)), count=0, cells=len(cells))
 
         def watch(cell: Cell, record: Record | None, how: str) -> None:
