@@ -366,7 +366,8 @@ def report(results: dict[str, dict[str, object]]) -> str:
         "",
         "Changes of random places of the code, and how many of them the tests notice "
         "(`tests/random_mutations.py`). A sample of the tests that run a line is tried, so a "
-        "survivor may be one that other tests notice.",
+        "survivor may be one that other tests notice. Tests are added for survivors, so that the "
+        "share of a sample that has been worked on is above that of a new one.",
         "",
         "| folder | mutants | noticed | share |",
         "|---|---:|---:|---:|",
