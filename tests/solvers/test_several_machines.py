@@ -166,7 +166,7 @@ def test_steps_satisfy_the_equations_of_all_machines():
 
 
 def test_the_first_parameter_has_the_directions_of_all_machines():
-    """Machines with the largest kernel prove the first bound, and all of them shape the first P."""
+    """The first bound is better than that of the largest kernel, and all machines shape P."""
     problem = three_classes(150, n=40, shared=True)
     first = working_set(problem, tol=1e-12, max_iter=0).history[0]
     cone = problem.cone
@@ -175,10 +175,9 @@ def test_the_first_parameter_has_the_directions_of_all_machines():
     for rows, machine in zip(problem.dual.machines, problem.dual.each, strict=True):
         w.append(solve_dual(K[rows, rows], machine, tol=1e-9).w)
     point = problem.at(np.concatenate(w))
-    assert first.bound == pytest.approx(point.lower, rel=0.05)
-    assert first.bound <= point.lower * (1 + 1e-9)
-    best = solve_all(problem, point.best_response)
-    assert first.value < 0.3 * best
+    optimum = working_set(problem, tol=1e-6).value
+    assert 1.02 * point.lower < first.bound <= optimum * (1 + 1e-6)
+    assert first.value < 1.1 * optimum < 0.3 * solve_all(problem, point.best_response)
 
 
 def solve_all(problem, P):

@@ -25,6 +25,8 @@ from tessella.solvers._run import Run
 FloatArray = NDArray[np.float64]
 
 _ROUGH = 1e-2  # gap of machines that only tell the directions of the first parameter
+_CLOSER = 1e-3  # gap of machines that prove a bound
+_BEYOND = 0.03  # part of all directions in the kernel of these machines
 _SHRINK = 0.4  # what a round leaves of the directions outside of the parameter
 _WORTH = 0.5  # part of the gap that a round may leave for another one to be worth it
 _LEAST_PROMISING = 0.3  # gap of the first pair from which on the rounds of machines are too many
@@ -72,12 +74,14 @@ def balanced_start(run: Run, w0: FloatArray | None) -> tuple[Point, FloatArray]:
 
     The gradients of the machines have a direction each, and their best response is one of these
     directions, with which the other machines could do nothing. The balanced response has all of
-    them.
+    them. Machines with its kernel and a little of all directions prove a better bound, and give a
+    better P: their functions have the products G = R D R for the parameter R of that kernel, and
+    the sum of their squared norms is smallest for P in proportion to the root of G.
 
     Parameters
     ----------
     run : Run
-        The run, whose lower bound is raised by the dual vector.
+        The run, whose lower bound is raised by the dual vectors. Its parameter is one matrix.
     w0 : ndarray of shape (m,), optional
         Dual vector to start from.
 
@@ -86,8 +90,15 @@ def balanced_start(run: Run, w0: FloatArray | None) -> tuple[Point, FloatArray]:
     StopRun
         If the time of the run is over or the run is interrupted.
     """
+    cone, problem = run.problem.cone, run.problem
     w, point = _largest_machines(run, w0, _ROUGH)
-    return run.problem.cone.balanced_response(point.spectrum), w
+    P = cone.balanced_response(point.spectrum)
+    kernel = P + _BEYOND * cone.degree * cone.centre
+    w = run.svm_at(kernel, w, _CLOSER, certified=P).w
+    point = problem.at(w)
+    run.raise_bound(point)
+    functions = kernel @ point.gradient @ kernel
+    return cone.balanced_response(cone.spectrum(0.5 * (functions + functions.T))), w
 
 
 def _largest_machines(
