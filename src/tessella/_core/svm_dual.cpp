@@ -179,7 +179,9 @@ class DualSolver {
     best_objective_ = std::max(best_objective_, objective_);
     best_gap_ = std::min(best_gap_, gap_);
     idle_tests_ = raised || narrowed ? 0 : idle_tests_ + 1;
-    return idle_tests_ >= kIdleTests;
+    // A gradient computed afresh may raise the objective by a rounding error, again and again.
+    exhausted_ = !narrowed && (exhausted_ || idle_tests_ >= kIdleTests);
+    return exhausted_;
   }
 
   bool limit_reached(DualStatus& status) {
@@ -304,6 +306,7 @@ class DualSolver {
   double intercept_ = 0.0, objective_ = 0.0, gap_ = 0.0;
   double best_objective_ = -kBlocked, best_gap_ = kBlocked;
   int idle_tests_ = 0;
+  bool exhausted_ = false;
 };
 
 }  // namespace
