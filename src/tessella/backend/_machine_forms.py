@@ -142,4 +142,3 @@ class MachineReports:
     objectives: FloatArray
     finished: NDArray[np.int64]
     status: int = 0
-

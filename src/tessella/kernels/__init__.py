@@ -6,7 +6,6 @@ from tessella.kernels._base import (
     BoundMatrixSet,
     KernelSet,
     KernelWorkspace,
-    suitable_form,
     MatrixMoments,
     Moments,
     ThinRows,

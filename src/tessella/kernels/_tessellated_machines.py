@@ -78,11 +78,6 @@ class TessellatedMachines(BoundMatrixSet):
         """Number of threads of the compiled loops."""
         return self._whole.threads
 
-    @cached_property
-    def room(self) -> FloatArray:
-        """Sides of the box above the rows of all machines."""
-        return np.ascontiguousarray(self.side.room[self.index])
-
     @property
     def slices(self) -> list[slice]:
         """Positions of each machine in a dual vector."""
@@ -168,29 +163,38 @@ class MachinesMoments(MatrixMoments):
         rows = kernels.index[self._used]
         self._weighted: FloatArray = self._side.zeta_high[rows] * w[self._used, None]
         ends = np.searchsorted(self._used, kernels.starts)
-        self._pushed = self._push()
+        self._used_rows, self._used_starts = rows, ends.astype(np.int64, copy=False)
         # The dual vectors as a sparse matrix with a row for each machine.
         shape = (len(kernels.starts) - 1, len(self._side))
         duals = csr_array((w[self._used], rows, ends), shape=shape)
         self._low_sums: FloatArray = duals @ self._side.zeta_low
         self._moment_sums: FloatArray = duals @ self._side.group_moments(0)
 
-    def _push(self) -> FloatArray:
-        """Return Σ_l w_l Π min(room_k, room_l) high(x_l) for all rows k of all machines."""
+    @cached_property
+    def _pushed(self) -> FloatArray:
+        """Σ_l w_l Π min(room_k, room_l) high(x_l) for all rows k of all machines."""
         kernels = self._kernels
-        shape = kernels.n_samples, self._weighted.shape[1]
-        weights, pushed = np.zeros(shape), np.empty(shape)
+        weights = np.zeros((kernels.n_samples, self._weighted.shape[1]))
         weights[self._used] = self._weighted
-        room = self._side.room
-        machines = kernels.starts, kernels.index
-        _core.push_machines(room, *machines, weights, pushed, kernels.threads)
+        return self._push(kernels.starts, kernels.index, weights)
+
+    @cached_property
+    def _pushed_used(self) -> FloatArray:
+        """The same for the support vectors, which are all that the gradient needs."""
+        if "_pushed" in self.__dict__:
+            return self._pushed[self._used]
+        return self._push(self._used_starts, self._used_rows, self._weighted)
+
+    def _push(self, starts: IntArray, rows: IntArray, weights: FloatArray) -> FloatArray:
+        pushed = np.empty(weights.shape)
+        _core.push_machines(self._side.room, starts, rows, weights, pushed, self._kernels.threads)
         return pushed
 
     @cached_property
     def gradient(self) -> FloatArray:
         """See :meth:`Moments.gradient`; the result is the sum over the machines."""
         basis = self._side.basis
-        high = self._weighted.T @ self._pushed[self._used]
+        high = self._weighted.T @ self._pushed_used
         cross = self._moment_sums.T @ self._low_sums
         low = basis.box_moments[0, 0] * (self._low_sums.T @ self._low_sums)
         return basis.join(0.5 * (high + high.T), cross, low)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from tessella.backend import KernelOnDemand, MachineForms, effective_threads, limit_blas
 from tessella.cones import Point
-from tessella.kernels import KernelWorkspace, SharedKernels, suitable_form
+from tessella.kernels import KernelWorkspace, SharedKernels
+from tessella.kernels._base import suitable_form
 from tessella.problems import Certificate, DualPoint, SaddlePoint
 from tessella.solvers._monitor import Callback as Callback
 from tessella.solvers._monitor import as_monitor

@@ -84,46 +84,69 @@ def solve_machines(
         Number of threads.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    w, count = w0.copy(), len(forms.sizes)
-    residual, objectives, left = np.zeros(dual.size), np.zeros(count), np.ones(count, dtype=bool)
-    n_iter, status = 0, DualStatus.OPTIMAL
-    if forms.sizes.min() <= LARGEST:
-        own = forms.sizes <= LARGEST
-        samples = np.repeat(own, forms.sizes)
-        part = forms if own.all() else forms.some(own)
-        moved = w if own.all() else w[samples]
+    found = _Machines(dual, w0)
+    status = found.take_pair_steps(forms, tol, time_limit, effective_threads(n_jobs))
+    for k in np.flatnonzero(found.left):
+        if status in _ENDED:
+            break
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        status = found.finish(int(k), kernel_of(int(k)), tol, left, n_jobs)
+    return MachinesSolution(
+        found.w,
+        found.residual,
+        float(found.objectives.sum()),
+        found.n_iter,
+        status if status in _ENDED else DualStatus.OPTIMAL,
+    )
+
+
+class _Machines:
+    """What is known of all machines while they are solved."""
+
+    def __init__(self, dual: DualProblem, w0: FloatArray) -> None:
+        count = len(dual.starts)
+        self._dual = dual
+        self.w, self.residual, self.objectives = w0.copy(), np.zeros(dual.size), np.zeros(count)
+        self.left = np.ones(count, dtype=np.bool_)  # machines that are not solved yet
+        self.n_iter = 0
+
+    def take_pair_steps(
+        self, forms: MachineForms, tol: float, time_limit: float | None, threads: int
+    ) -> DualStatus:
+        """Solve the machines that are small enough by pair steps, as far as these go."""
+        small = forms.sizes <= LARGEST
+        if not small.any():
+            return DualStatus.OPTIMAL
+        part, samples, dual = forms.some(small), np.repeat(small, forms.sizes), self._dual
+        w = self.w[samples]
         reports = part.solve_duals(
-            tuple(a if own.all() else a[samples] for a in _arrays(dual)),
-            moved,
+            (dual.linear[samples], dual.epsilon[samples], dual.lower[samples], dual.upper[samples]),
+            w,
             tol=tol,
             steps_per_sample=_STEPS_PER_SAMPLE,
             seconds=time_limit,
-            threads=effective_threads(n_jobs),
+            threads=threads,
         )
-        w[samples] = moved
-        residual[samples] = reports.gradient - np.repeat(reports.intercepts, part.sizes)
-        objectives[own] = reports.objectives
-        left[own] = reports.finished == 0
-        n_iter, status = int(reports.steps.sum()), DualStatus(reports.status)
-    for k in np.flatnonzero(left):
-        if status in _ENDED:
-            break
-        rows = dual.machines[k]
+        self.w[samples] = w
+        self.residual[samples] = reports.gradient - np.repeat(reports.intercepts, part.sizes)
+        self.objectives[small], self.left[small] = reports.objectives, reports.finished == 0
+        self.n_iter += int(reports.steps.sum())
+        return DualStatus(reports.status)
+
+    def finish(
+        self,
+        k: int,
+        K: NDArray[Any] | KernelOnDemand,
+        tol: float,
+        time_limit: float | None,
+        n_jobs: int | None,
+    ) -> DualStatus:
+        """Solve one machine from where it is, by all kinds of steps."""
+        rows = self._dual.machines[k]
         solution = solve_dual(
-            kernel_of(int(k)),
-            dual.each[k],
-            w0=w[rows],
-            tol=tol,
-            time_limit=None if deadline is None else max(0.0, deadline - time.monotonic()),
-            n_jobs=n_jobs,
+            K, self._dual.each[k], w0=self.w[rows], tol=tol, time_limit=time_limit, n_jobs=n_jobs
         )
-        w[rows], objectives[k] = solution.w, solution.objective
-        residual[rows] = solution.gradient - solution.intercept
-        n_iter += solution.n_iter
-        status = solution.status
-    ended = status if status in _ENDED else DualStatus.OPTIMAL
-    return MachinesSolution(w, residual, float(objectives.sum()), n_iter, ended)
-
-
-def _arrays(dual: DualProblem) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    return dual.linear, dual.epsilon, dual.lower, dual.upper
+        self.w[rows], self.objectives[k] = solution.w, solution.objective
+        self.residual[rows] = solution.gradient - solution.intercept
+        self.n_iter += solution.n_iter
+        return solution.status
