@@ -94,13 +94,17 @@ def test_the_factor_has_the_leading_directions():
     assert np.linalg.eigvalsh(_leading_factor(np.diag(values), 9).T @ np.diag(values))[0] > 0
 
 
-def test_the_direction_of_a_quadratic_is_that_of_newton():
+def test_the_direction_is_that_of_the_explicit_matrix():
     rng = np.random.default_rng(2)
-    root = rng.standard_normal((5, 5))
-    A = root @ root.T + np.eye(5)
+    slope = rng.standard_normal((4, 2))
     pairs = []
-    point = rng.standard_normal((5, 1))
-    for k in range(5):  # conjugate steps span the space, after which the pairs know all of A
-        change = np.linalg.eigh(A)[1][:, k : k + 1]
-        pairs.append((change, A @ change))
-    np.testing.assert_allclose(_direction(A @ point, pairs), -point, rtol=1e-9, atol=1e-9)
+    for _ in range(3):
+        change = rng.standard_normal((4, 2))
+        pairs.append((change, change + 0.3 * rng.standard_normal((4, 2))))
+    last_change, last_bend = (own.ravel() for own in pairs[-1])
+    H = np.eye(8) * (last_change @ last_bend) / (last_bend @ last_bend)
+    for change, bend in pairs:
+        s, y = change.ravel(), bend.ravel()
+        turn = np.eye(8) - np.outer(y, s) / (s @ y)
+        H = turn.T @ H @ turn + np.outer(s, s) / (s @ y)
+    np.testing.assert_allclose(_direction(slope, pairs).ravel(), -H @ slope.ravel(), rtol=1e-10)

@@ -50,14 +50,12 @@ class MachineForms:
         """Return the matrices as blocks of one block diagonal matrix, in float64."""
         sizes = self.sizes
         values = np.empty(int((sizes * sizes).sum()))
-        _core.machine_matrices(*self._arguments, values, threads)
+        _core.machine_matrices(*self._factors, self.starts, self.rows, values, threads)
         return BlockDiagonal.of_values(values, sizes)
 
     @property
-    def _arguments(self) -> tuple[NDArray[np.float64] | NDArray[np.int64], ...]:
-        form = self.form
-        factors = form.room, form.high, form.first, form.second
-        return *factors, self.starts, self.rows
+    def _factors(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        return self.form.room, self.form.high, self.form.first, self.form.second
 
     def solve_duals(
         self,
@@ -99,7 +97,9 @@ class MachineForms:
             finished=np.zeros(count, dtype=np.int64),
         )
         _, status = _core.solve_machines(
-            *self._arguments,
+            *self._factors,
+            self.starts,
+            self.rows,
             *problem,
             w,
             reports.gradient,
