@@ -155,8 +155,9 @@ def working_set(
     free and nearly free samples is solved by the interior point method of :func:`joint`, while the
     other samples are held at their bounds. The first P of a single machine with up to 800 rows is
     the best response to machines whose kernel is at least every kernel of the set, which are
-    optimal themselves if there are many features. Several machines have the directions of all such
-    machines in their first P. Otherwise, it comes from that method on a small
+    optimal themselves if there are many features. The first P of several machines has the
+    directions of all such machines, and is improved by some passes of a descent on a factor of P,
+    whose support vectors belong to the first working set. Otherwise, it comes from that method on a small
     sample, stratified by machine and class, whose C is raised to keep the weight of the loss.
     Samples that an SVM has moved although the round held them belong to all later working sets. So
     do all support vectors seen so far, as long as they are few. The method typically needs two to
@@ -209,8 +210,8 @@ def working_set(
     Beyond n_P = 64 a matrix moves within the span of its own leading eigenvectors, those of D(w),
     and the top ones of earlier rounds. The span has 32 directions at first and is doubled like the
     working set. The matrix of several machines moves, whatever its side, in the directions in which
-    it or D(w) has more than a fiftieth of its largest eigenvalue, at least 12, or 48 beyond n_P =
-    64. Of more than 32 weights, those move that are not zero or whose kernels have the
+    it or D(w), for the dual vector of the best bound, has more than a twentieth of its largest
+    eigenvalue, at least 24, or 40 beyond n_P = 64. Of more than 32 weights, those move that are not zero or whose kernels have the
     largest wᵀK_i w.
     """
     require_bounds("working-set", problem)
