@@ -211,8 +211,8 @@ def working_set(
     and the top ones of earlier rounds. The span has 32 directions at first and is doubled like the
     working set. The matrix of several machines moves, whatever its side, in the directions in which
     it or D(w), for the dual vector of the best bound, has more than a twentieth of its largest
-    eigenvalue, at least 24, or 40 beyond n_P = 64. Of more than 32 weights, those move that are not zero or whose kernels have the
-    largest wᵀK_i w.
+    eigenvalue, at least 24, or 40 beyond n_P = 64. Of more than 32 weights, those move that are not
+    zero or whose kernels have the largest wᵀK_i w.
     """
     require_bounds("working-set", problem)
     start = None if parameter0 is None else problem.cone.checked(parameter0)
