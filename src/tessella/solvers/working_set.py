@@ -157,8 +157,8 @@ def working_set(
     the best response to machines whose kernel is at least every kernel of the set, which are
     optimal themselves if there are many features. The first P of several machines has the
     directions of all such machines, and is improved by some passes of a descent on a factor of P,
-    whose support vectors belong to the first working set. Otherwise, it comes from that method on a small
-    sample, stratified by machine and class, whose C is raised to keep the weight of the loss.
+    whose support vectors belong to the first working set. Otherwise, it comes from that method on a
+    small sample, stratified by machine and class, whose C is raised to keep the weight of the loss.
     Samples that an SVM has moved although the round held them belong to all later working sets. So
     do all support vectors seen so far, as long as they are few. The method typically needs two to
     four SVM solves to a gap of 1e-6.
