@@ -40,6 +40,8 @@ def left_out_fraction(
         Fractions above 0 and at most 1.
     """
     equal_pairs = 0.5 * float((weight * np.maximum(weight - 1.0, 0.0)).sum())
+    if equal_pairs == 0.0:
+        return np.minimum(1.0, 1.0 / weight)
     chance = 1.0
     for column, of_categories in zip(codes.T, categorical, strict=True):
         _, place = np.unique(column, return_inverse=True)

@@ -110,6 +110,16 @@ class Basis:
         high: FloatArray = np.vstack([first, -second]) if self.apart else first - second
         return high, second
 
+    def split_weights(self, diagonal: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the weights of the squares of `high`, of the products and of the squares of `low`.
+
+        They are what :meth:`split` makes of a diagonal P. Products are those of an entry of `low`
+        with the entry of `high` that is the same function; these are the last ones of `high`.
+        """
+        weights = diagonal if self._scales is None else self._scales**2 * diagonal
+        first, second = weights[: self.half], weights[self.half :]
+        return weights if self.apart else first + second, -second, second
+
     def join(self, high: FloatArray, cross: FloatArray, low: FloatArray) -> FloatArray:
         """Return a matrix of side n_params from its parts; the adjoint of :meth:`split`."""
         half = self.half
@@ -208,6 +218,10 @@ class SpanBasis(Basis):
         """See :meth:`Basis.split`."""
         repeated = np.vstack([U] * len(self.groups))
         return repeated, repeated
+
+    def split_weights(self, diagonal: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """See :meth:`Basis.split_weights`; for one power of z."""
+        return diagonal, diagonal, diagonal
 
     def join(self, high: FloatArray, cross: FloatArray, low: FloatArray) -> FloatArray:
         """See :meth:`Basis.join`."""
@@ -423,14 +437,25 @@ class Side:
 
     def matrix_diag(self, P: FloatArray) -> FloatArray:
         """Return k(x, x) for a symmetric P and one power of z, without factors of P."""
+        diagonal, box = np.diagonal(P), self.basis.box_moments[0, 0]
+        if np.count_nonzero(P) == np.count_nonzero(diagonal):
+            return self._diag_of_weights(*self.basis.split_weights(diagonal))
         high, low = self.basis.split(P)
         both, mixed = self.basis.split(high.T)
-        own, box = self.basis.split(low.T)[1], self.basis.box_moments[0, 0]
+        own = self.basis.split(low.T)[1]
         moments = self.zeta_high * self.moment_ratio[:, None]
         result: FloatArray = np.einsum("kp,kp->k", self.zeta_high @ both, self.zeta_high)
         result *= self.volume
         result += 2.0 * np.einsum("kq,kq->k", moments @ mixed.T, self.zeta_low)
         result += box * np.einsum("kq,kq->k", self.zeta_low @ own, self.zeta_low)
+        return result
+
+    def _diag_of_weights(self, high: FloatArray, mixed: FloatArray, low: FloatArray) -> FloatArray:
+        """Return k(x, x) for a diagonal P that :meth:`Basis.split_weights` has split."""
+        own = self.zeta_high[:, -len(low) :] * self.zeta_low
+        result: FloatArray = self.volume * (np.square(self.zeta_high) @ high)
+        result += 2.0 * self.moment_ratio * (own @ mixed)
+        result += self.basis.box_moments[0, 0] * (np.square(self.zeta_low) @ low)
         return result
 
     def diag(self, left: FloatArray, right: FloatArray) -> FloatArray:
