@@ -53,6 +53,8 @@ class BoundDictionary(BoundKernelSet):
         Indices of the kernels that are used.
     stacked : bool
         Whether the matrices of all kernels may be kept.
+    sharers : int
+        Number of machines that share the memory for such matrices.
     """
 
     kernels: FittedDictionary
@@ -65,6 +67,7 @@ class BoundDictionary(BoundKernelSet):
         n_jobs: int | None,
         which: IntArray,
         stacked: bool = False,
+        sharers: int = 1,
     ) -> None:
         self.kernels = kernels
         self.dtype = dtype
@@ -73,7 +76,8 @@ class BoundDictionary(BoundKernelSet):
         self._rows, self._n_jobs = rows, n_jobs
         self._which: list[int] = which.tolist()
         self._position = {number: k for k, number in enumerate(self._which)}
-        small = 8 * len(which) * len(rows) ** 2 <= MOST_STACKED_BYTES
+        self._sharers = sharers
+        small = 8 * sharers * len(which) * len(rows) ** 2 <= MOST_STACKED_BYTES
         self._stacked = stacked and small and len(which) <= MOST_STACKED
         self._workspace: KernelWorkspace | None = None
 
@@ -87,12 +91,26 @@ class BoundDictionary(BoundKernelSet):
             self._n_jobs,
             which if face is None else which[face],
             stacked=True,
+            sharers=self._sharers,
         )
 
     def subset(self, rows: IntArray) -> BoundDictionary:
         """See :meth:`BoundKernelSet.subset`."""
         own, which = np.ascontiguousarray(self._rows[rows]), np.array(self._which, np.intp)
-        return BoundDictionary(self.kernels, own, self.dtype, self._n_jobs, which)
+        return BoundDictionary(
+            self.kernels, own, self.dtype, self._n_jobs, which, sharers=self._sharers
+        )
+
+    @property
+    def plain_parameter(self) -> FloatArray:
+        """See :meth:`BoundKernelSet.plain_parameter`; equal weights of the kernels on all features.
+
+        A dictionary with kernels on some of the features only has equal weights of all of them.
+        """
+        general = [self.kernels.kernels[number].features is None for number in self._which]
+        chosen = np.array(general, np.float64) if any(general) else np.ones(len(general))
+        weights: FloatArray = chosen / chosen.sum()
+        return weights
 
     @cached_property
     def stack(self) -> FloatArray | None:

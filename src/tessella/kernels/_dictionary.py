@@ -26,6 +26,7 @@ from tessella.kernels._predictor import Predictor
 
 if TYPE_CHECKING:
     from tessella.kernels._bound_dictionary import BoundDictionary
+    from tessella.kernels._stacked import StackedKernels
 
 IntArray = NDArray[np.intp]
 
@@ -366,6 +367,26 @@ class FittedDictionary(KernelSet):
 
         everything = np.arange(len(self))
         return BoundDictionary(self, self.scaled(as_rows(X)), np.dtype(dtype), n_jobs, everything)
+
+    def bind_machines(
+        self,
+        X: FloatArray,
+        rows: Sequence[IntArray],
+        *,
+        dtype: DTypeLike = np.float64,
+        n_jobs: int | None = None,
+        span: Any = None,
+    ) -> StackedKernels:
+        """See :meth:`KernelSet.bind_machines`; the machines share the memory for matrices."""
+        from tessella.kernels._bound_dictionary import BoundDictionary
+        from tessella.kernels._stacked import StackedKernels
+
+        del span  # of matrices
+        scaled, everything = self.scaled(as_rows(X)), np.arange(len(self))
+        settings = np.dtype(dtype), n_jobs, everything
+        return StackedKernels(
+            [BoundDictionary(self, scaled[own], *settings, sharers=len(rows)) for own in rows]
+        )
 
     def scaled(self, X: FloatArray) -> FloatArray:
         """Return rows with scaled features, as the kernels take them."""

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend._lazy import cached_property
+from tessella.cones import diagonal_square
 from tessella.kernels._base import FloatArray, numbers_or_nan
 from tessella.kernels._monomials import (
     IntArray,
@@ -429,11 +430,49 @@ class Side:
         A row has p monomials however many columns U has, so inner products over these columns can
         be written as inner products over the monomials, with only p columns.
         """
+        diagonal = diagonal_square(U)
+        if diagonal is not None:
+            return self._condensed_weights(*self.basis.split_weights(diagonal))
         high, low = self.basis.split(U)
         mixed = self.moment_ratio[:, None] * (self.zeta_high @ (high @ low.T))
         mixed += self.zeta_low @ (0.5 * self.basis.box_moments[0, 0] * (low @ low.T))
         triangle = np.linalg.qr(high.T)[1]
         return [self.zeta_high @ triangle.T], (mixed, self.zeta_low)
+
+    def _condensed_weights(
+        self, high: FloatArray, mixed: FloatArray, low: FloatArray
+    ) -> tuple[list[FloatArray], tuple[FloatArray, FloatArray]]:
+        """Return what :meth:`condensed` returns for a diagonal P, without products of matrices."""
+        moments = self.moment_ratio[:, None] * self.zeta_high[:, -len(low) :]
+        box = 0.5 * self.basis.box_moments[0, 0]
+        return [self.zeta_high * np.sqrt(high)], (
+            moments * mixed + self.zeta_low * (box * low),
+            self.zeta_low,
+        )
+
+    def weighted_scores(
+        self, diagonal: FloatArray, pushed: FloatArray, moments: FloatArray, low_sums: FloatArray
+    ) -> FloatArray:
+        """Return scores for a diagonal P and one power of z, in O(p) for each row.
+
+        Parameters
+        ----------
+        diagonal : ndarray of shape (n_params,)
+            Diagonal of P.
+        pushed : ndarray of shape (m, p)
+            Sums over the max-product part, for each row.
+        moments : ndarray of shape (p,) or (m, p)
+            Sum of the moments of `high`, for all rows or for each of them.
+        low_sums : ndarray of shape (q,) or (m, q)
+            Sum of `low`, for all rows or for each of them.
+        """
+        high, mixed, low = self.basis.split_weights(diagonal)
+        q = slice(-len(low), None)
+        own = self.moment_ratio[:, None] * self.zeta_high[:, q] * low_sums
+        low_part = moments[..., q] * mixed + low_sums * (self.basis.box_moments[0, 0] * low)
+        scores: FloatArray = (self.zeta_high * pushed) @ high
+        scores += own @ mixed + (self.zeta_low * low_part).sum(axis=1)
+        return scores
 
     def matrix_diag(self, P: FloatArray) -> FloatArray:
         """Return k(x, x) for a symmetric P and one power of z, without factors of P."""

@@ -10,12 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.backend import KernelOnDemand, effective_threads, limit_blas
-from tessella.cones import Point
+from tessella.backend import (
+    KernelOnDemand,
+    OutOfTimeError,
+    deadline,
+    effective_threads,
+    limit_blas,
+)
+from tessella.cones import PSD, Point
 from tessella.kernels import KernelWorkspace, SharedKernels
 from tessella.problems import Certificate, DualPoint, SaddlePoint
 from tessella.solvers._monitor import Callback as Callback
 from tessella.solvers._monitor import as_monitor
+from tessella.solvers._plain import plain_machines
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
 from tessella.svm import (
     DualProblem,
@@ -23,6 +30,7 @@ from tessella.svm import (
     SmoothDual,
     best_intercepts,
     relative_gap,
+    shared_product,
     solve_dual,
     whole_matrix,
 )
@@ -103,6 +111,8 @@ class Run:
         Number of threads of the SVM solves.
     callback : callable, Monitor or None
         Called with each :class:`IterationRecord`, or a :class:`Monitor` that follows the run.
+    is_part : bool, default=False
+        Whether the run is a part of another one, which has a first pair of its own.
 
     Attributes
     ----------
@@ -110,6 +120,8 @@ class Run:
         The problem of the run.
     tol : float
         Relative gap at which the run ends.
+    deadline : float or None
+        Moment of ``time.monotonic()`` at which the run has to be over.
     """
 
     def __init__(
@@ -122,17 +134,18 @@ class Run:
         time_limit: float | None,
         n_jobs: int | None,
         callback: Callback | None,
+        is_part: bool = False,
     ) -> None:
         self.problem = problem
         self.tol = tol
         self._name = name
         self._max_iter = max_iter
         self._start = time.monotonic()
-        self._deadline = None if time_limit is None else self._start + time_limit
+        self.deadline = None if time_limit is None else self._start + time_limit
         side = problem.cone.largest_side
         slow = time_limit is not None and side >= _SLOW_SIDE
         self._ahead = _decomposition_seconds(side) if slow else 0.0
-        self._is_large = problem.cone.degree >= _SLOW_SIDE
+        self._is_large = side >= _SLOW_SIDE
         self.n_jobs = n_jobs
         self._monitor = as_monitor(callback)
         self._history: list[IterationRecord] = []
@@ -141,17 +154,31 @@ class Run:
         self._bound = -np.inf
         self._bound_w: FloatArray | None = None
         self._workspace = KernelWorkspace(problem.kernels.dtype)
+        self._is_part = is_part
+        self._machine_seconds = self._newton_seconds = 0.0
+        self._last_newton: float | None = None
 
     def begin(self) -> None:
-        """Certify the pairs of an earlier run, and stop if no iterations are allowed."""
+        """Certify the pairs of an earlier run, and stop if no iterations are allowed.
+
+        A run with a time limit that has no such pairs gets one of machines with a fixed kernel.
+        """
+        known = self._monitor.known()
+        if known:
+            self._check_start()
+        elif self.deadline is not None and self.problem.fixed is None and not self._is_part:
+            growth = plain_machines(self)
+            if self._is_large:
+                self._machine_seconds = growth.seconds(self.problem.dual.size)
         self._check_start()
-        for P, w in self._monitor.known():
+        for P, w in known:
             self._keep(P, self.problem.at(w))
         if self.has_answer and self._max_iter == 0:
             raise StopRun(SolverStatus.MAX_ITER)
 
     def phase(self, text: str) -> None:
         """Tell the monitor what the run does next."""
+        self._last_newton, self._newton_seconds = None, 0.0
         self._monitor.phase(text)
 
     @property
@@ -187,12 +214,30 @@ class Run:
         K is the matrix of the whole problem, or an iterable with the matrix of each machine.
         """
         self.phase(f"SVM {self._n_svm + 1} on {self.problem.dual.size} rows")
-        answer, stopped = self._solve_machines(K, self.problem.dual, w0, tol)
+        problem = self.problem
+        answer, stopped = self._solve_machines(K, problem.dual, w0, tol)
         if stopped is not None:
-            if not self.has_answer:  # an inexact SVM still proves bounds
-                self._keep(P, self.problem.at(answer.w))
+            # An inexact SVM still proves bounds, and may be better than what is known.
+            cheap = len(problem.dual.starts) == 1 and not self._is_large
+            if cheap or not self.has_answer:
+                self._keep(P, problem.at(answer.w))
             raise StopRun(stopped)
         return answer
+
+    def solved_apart(
+        self,
+        K: Iterable[NDArray[Any] | KernelOnDemand],
+        dual: DualProblem,
+        tol: float,
+    ) -> FloatArray:
+        """Return the dual vector of the machines on a part of the rows.
+
+        When the time of the run is over, it is the best one so far.
+        """
+        answer, stopped = self._solve_machines(K, dual, None, tol)
+        if stopped is SolverStatus.INTERRUPTED:
+            raise StopRun(stopped)
+        return answer.w
 
     def svm_at(
         self, P: Point, w0: FloatArray | None, tol: float, certified: Point | None = None
@@ -267,13 +312,13 @@ class Run:
         with limit_blas(threads, len(matrix)):
             answer = SmoothDual(matrix, dual)
             w = dual.feasible(answer.w)
-            scores = self.problem.kernels.times(matrix, w)
+            scores = shared_product(matrix, w)
         residual = answer.residual - answer.intercepts[dual.machine_of]
         return SvmAnswer(w, residual, dual.kappa(w) - 0.5 * float(w @ scores))
 
     def seconds_left(self) -> float | None:
         """Seconds until the time limit of the run; None without a limit."""
-        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     def record(self, P: Point, w: FloatArray, step: float) -> DualPoint:
         """Certify an iterate, keep it if it is the best, and stop if the run is over.
@@ -334,8 +379,12 @@ class Run:
         self._n_svm += 1
 
     def count_newton(self, steps: int = 1) -> None:
-        """Count Newton steps of the joint method."""
+        """Count Newton steps of the joint method, and take the time of a step."""
         self._n_newton += steps
+        now = time.monotonic()
+        if self._last_newton is not None:
+            self._newton_seconds = now - self._last_newton
+        self._last_newton = now
 
     def check_time(self) -> None:
         """Stop the run if its time is over and it has a certified pair to return."""
@@ -343,27 +392,54 @@ class Run:
             raise StopRun(SolverStatus.TIME_LIMIT)
 
     def _is_late(self, decompositions: int) -> bool:
-        """Whether the time is over, or will be after some decompositions of a large parameter."""
-        if self._deadline is None:
+        """Whether the time is over, or will be after the next step.
+
+        A step of a large parameter costs some decompositions, and machines with their certificate.
+        A Newton step takes as long as the last one.
+        """
+        if self.deadline is None:
             return False
-        return time.monotonic() + decompositions * self._ahead >= self._deadline
+        ahead = max(decompositions * self._ahead + self._machine_seconds, self._newton_seconds)
+        return time.monotonic() + ahead >= self.deadline
 
     def _check_start(self) -> None:
-        """Stop a run of a large parameter whose time is over before it has a certified pair.
+        """Stop a run of a large parameter without the time for another step.
 
-        A smaller parameter gets the certificate of its first machine, late as it may be. Where one
-        decomposition of the parameter may take longer than the whole time, the run ends with the
-        pair that costs nothing: the centre of the cone and the dual vector of zeros, whose bounds
-        are those of a constant function.
+        Without a time limit to end early for, or with a smaller parameter, the run gets the
+        certificate of its first machine, late as it may be.
         """
-        if self.has_answer or not (self._is_large and self._is_late(1)):
-            return
+        if self._is_large and self._is_late(1):
+            if not self.has_answer:
+                self.keep_constant()
+            raise StopRun(SolverStatus.TIME_LIMIT)
+
+    def keep_constant(self) -> None:
+        """Keep the pair that costs nothing, whose bounds are those of a constant function.
+
+        It is a parameter for which nothing was learned, with the dual vector of zeros.
+        """
         dual, fixed = self.problem.dual, self.problem.fixed
-        w, P = np.zeros(dual.size), self.problem.cone.centre if fixed is None else fixed
+        w = np.zeros(dual.size)
         intercept, loss = best_intercepts(dual, w)
         self._bound, self._bound_w = dual.kappa(w), w
+        P = self.problem.kernels.plain_parameter if fixed is None else fixed
         self._best = (P, w, Certificate(loss, self._bound, intercept))
-        raise StopRun(SolverStatus.TIME_LIMIT)
+
+    def keep_roughly(self, P: Point, w: FloatArray) -> None:
+        """Keep a pair with a lower bound that needs no decomposition and no pass over a dictionary.
+
+        The pair is that of a constant function if it would be worse.
+        """
+        if not self.has_answer:
+            self.keep_constant()
+        point = self.problem.at(w)
+        upper, intercept = point.upper(P)
+        if isinstance(self.problem.cone, PSD):
+            bound, w_bound = point.rough_lower()
+            if bound > self._bound:
+                self._bound, self._bound_w = bound, w_bound
+        if upper < self.value:
+            self._best = (P, point.w, Certificate(upper, self._bound, intercept))
 
     def replace(self, P: Point, w: FloatArray) -> bool:
         """Replace the best pair by a sparser one if its certificate is nearly as good.
@@ -480,10 +556,15 @@ def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:
     SolverResult
     """
     try:
-        run.begin()
-        status = body(run)
+        with deadline(run.deadline):
+            run.begin()
+            status = body(run)
     except StopRun as stop:
         status = stop.status
+    except OutOfTimeError:
+        if not run.has_answer:
+            run.keep_constant()
+        status = SolverStatus.TIME_LIMIT
     except KeyboardInterrupt:
         if not run.has_answer:
             raise

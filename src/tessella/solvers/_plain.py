@@ -1,0 +1,91 @@
+"""First certified pairs of a run that may end early: machines whose kernel is not learned.
+
+A run with a time limit first solves machines with one kernel of its family, on samples of growing
+size. A dual vector that is zero on all other rows is feasible for the whole problem, so every pair
+has a certificate, and the run returns nothing worse than the last of them, however early it ends.
+The seconds of the samples tell how the time of a machine grows with its rows. A sample that would
+take too much of the time that is left is not begun.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.kernels import KernelWorkspace
+from tessella.solvers._estimate import Growth
+from tessella.solvers._samples import sample_rows
+
+if TYPE_CHECKING:
+    from tessella.solvers._run import Run
+
+FloatArray = NDArray[np.float64]
+
+_FIRST_ROWS = 200
+_ROWS_PER_MACHINE = 12
+_STEP = 3  # rows of a sample, relative to those of the sample before
+_MOST_ROWS = 2000  # of a single machine; with more, the solver has its first pair as soon
+_PART = 0.5  # of the time that is left that a sample may take
+_TOL = 1e-3  # gap of the machines
+
+
+def plain_machines(run: Run) -> Growth:
+    """Keep the pairs of machines with the plain kernel, on as many rows as there is time for.
+
+    Parameters
+    ----------
+    run : Run
+        The run that keeps the pairs. It may have no time limit; pairs are then not kept, and
+        the samples only tell how the time grows.
+
+    Returns
+    -------
+    Growth
+        Seconds of the samples by their rows.
+
+    Raises
+    ------
+    StopRun
+        If the time of the run is over or the run is interrupted.
+    """
+    problem, growth = run.problem, Growth()
+    P = problem.kernels.plain_parameter
+    for count in sample_sizes(problem.dual.size, len(problem.dual.starts)):
+        left = run.seconds_left()
+        if left is not None and growth.seconds(count) > _PART * left:
+            break
+        begin = time.monotonic()
+        w = _solved(run, P, count)
+        if left is not None:
+            run.keep_roughly(P, w)
+        growth.add(count, time.monotonic() - begin)
+    return growth
+
+
+def sample_sizes(n_samples: int, n_machines: int) -> list[int]:
+    """Return the sizes of the samples; the last one is the whole problem unless it is large."""
+    most = n_samples if n_machines > 1 else min(n_samples, _MOST_ROWS)
+    size, sizes = max(_FIRST_ROWS, _ROWS_PER_MACHINE * n_machines), []
+    while _STEP * size <= 2 * most:
+        sizes.append(size)
+        size *= _STEP
+    return [*sizes, most]
+
+
+def _solved(run: Run, P: object, count: int) -> FloatArray:
+    """Return the dual vector of machines with the kernel of P on some rows, zero on the others."""
+    kernels, dual = run.problem.kernels, run.problem.dual
+    w = np.zeros(dual.size)
+    if count == dual.size:
+        rows = np.arange(dual.size)
+    else:
+        rows = sample_rows(kernels, dual, count)
+        kernels, dual = kernels.subset(rows), dual.restrict(rows)
+    run.phase(f"machines with a fixed kernel on {len(rows)} rows")
+    factors = kernels.cone.positive_factors(P)
+    matrices = kernels.svm_kernels(factors, KernelWorkspace(kernels.dtype))
+    w[rows] = run.solved_apart(matrices, dual, _TOL)
+    return w
