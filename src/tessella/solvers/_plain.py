@@ -29,6 +29,7 @@ _ROWS_PER_MACHINE = 12
 _STEP = 3  # rows of a sample, relative to those of the sample before
 _MOST_ROWS = 2000  # of a single machine; with more, the solver has its first pair as soon
 _PART = 0.5  # of the time that is left that a sample may take
+_PILOT = 4  # rows of the problem, relative to those of a sample that only tells the time
 _TOL = 1e-3  # gap of the machines
 
 
@@ -55,6 +56,8 @@ def plain_machines(run: Run) -> Growth:
     P = problem.kernels.plain_parameter
     for count in sample_sizes(problem.dual.size, len(problem.dual.starts)):
         left = run.seconds_left()
+        if left is None and growth.seconds(count) and _PILOT * count > problem.dual.size:
+            break
         if left is not None and growth.seconds(count) > _PART * left:
             break
         begin = time.monotonic()

@@ -20,6 +20,7 @@ from tessella.backend import (
 from tessella.cones import PSD, Point
 from tessella.kernels import KernelWorkspace, SharedKernels
 from tessella.problems import Certificate, DualPoint, SaddlePoint
+from tessella.solvers._estimate import LONG, Estimate, run_seconds, seconds_to_go
 from tessella.solvers._monitor import Callback as Callback
 from tessella.solvers._monitor import as_monitor
 from tessella.solvers._plain import plain_machines
@@ -44,6 +45,7 @@ UNBOUNDED_SOLVERS = "'newton', 'joint', 'frank-wolfe', 'apd', 'hybrid' and 'simp
 
 _SLOW_SIDE = 400  # of a matrix, from which on one decomposition takes a noticeable time
 _GROWTH = 2.6  # exponent of its time, because small ones are slow for their size
+_TOO_SHORT = 2.0  # part of the expected time after which it is estimated again
 _DECOMPOSITIONS = 3  # of a large parameter, between two looks at the clock
 
 
@@ -155,7 +157,7 @@ class Run:
         self._bound_w: FloatArray | None = None
         self._workspace = KernelWorkspace(problem.kernels.dtype)
         self._is_part = is_part
-        self._machine_seconds = self._newton_seconds = 0.0
+        self._machine_seconds = self._newton_seconds = self._expected = 0.0
         self._last_newton: float | None = None
 
     def begin(self) -> None:
@@ -166,15 +168,42 @@ class Run:
         known = self._monitor.known()
         if known:
             self._check_start()
-        elif self.deadline is not None and self.problem.fixed is None and not self._is_part:
-            growth = plain_machines(self)
-            if self._is_large:
-                self._machine_seconds = growth.seconds(self.problem.dual.size)
+        elif self.problem.fixed is None and not self._is_part:
+            self._begin_plainly()
         self._check_start()
         for P, w in known:
             self._keep(P, self.problem.at(w))
         if self.has_answer and self._max_iter == 0:
             raise StopRun(SolverStatus.MAX_ITER)
+
+    def _begin_plainly(self) -> None:
+        """Solve machines with a fixed kernel, and tell how long the run may take by their time."""
+        if self.deadline is None and not self._monitor.wants_estimate:
+            return
+        seconds = plain_machines(self).seconds(self.problem.dual.size)
+        if self._is_large:
+            self._machine_seconds = seconds
+        side, spent = self.problem.cone.largest_side, time.monotonic() - self._start
+        ahead = _decomposition_seconds(side) if side >= _SLOW_SIDE else 0.0
+        self._tell_estimate(spent + run_seconds(seconds, ahead))
+
+    def _tell_estimate(self, seconds: float) -> None:
+        """Tell how long the run may take, if that is long or beyond the time limit."""
+        self._expected = seconds
+        limit = None if self.deadline is None else self.deadline - self._start
+        estimate = Estimate(seconds, limit)
+        if estimate.is_long or estimate.exceeds_limit:
+            self._monitor.estimate(estimate)
+
+    def _revise_estimate(self) -> None:
+        """Tell a new estimate, by the gaps so far, when the last one has been far too short."""
+        now = self._history[-1].time
+        if not self._monitor.wants_estimate or now < max(LONG, _TOO_SHORT * self._expected):
+            return
+        times, gaps = [one.time for one in self._history], [one.gap for one in self._history]
+        ahead = seconds_to_go(times, gaps, self.tol)
+        if LONG <= ahead < np.inf:
+            self._tell_estimate(now + ahead)
 
     def phase(self, text: str) -> None:
         """Tell the monitor what the run does next."""
@@ -230,11 +259,13 @@ class Run:
         dual: DualProblem,
         tol: float,
     ) -> FloatArray:
-        """Return the dual vector of the machines on a part of the rows.
+        """Return the dual vector of the machines on a part of the rows, without counting them.
 
         When the time of the run is over, it is the best one so far.
         """
+        counts = self._n_svm, self._svm_iter
         answer, stopped = self._solve_machines(K, dual, None, tol)
+        self._n_svm, self._svm_iter = counts
         if stopped is SolverStatus.INTERRUPTED:
             raise StopRun(stopped)
         return answer.w
@@ -349,6 +380,7 @@ class Run:
         self._check_start()
         self._keep(P, point)
         entry = self._add_record(step)
+        self._revise_estimate()
         reason = self._monitor.record(entry, lambda: self.finish(SolverStatus.INTERRUPTED))
         if self.gap <= self.tol:
             raise StopRun(SolverStatus.OPTIMAL)
