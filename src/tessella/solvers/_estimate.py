@@ -11,6 +11,7 @@ _USUAL_POWER = 1.5  # of a single measurement, part of which does not depend on 
 LONG = 10.0  # seconds from which on a run takes long
 _CLEARLY = 1.5  # times a time limit that an estimate has to be in order to exceed it clearly
 _MACHINES = 6.0  # solves of all machines in a usual run, together with the steps between them
+_LINEAR_SYSTEMS = 20.0  # in a usual run with a loss without bounds
 _DECOMPOSITIONS = 8.0  # of a large parameter in a usual run
 _LAST = 5  # records from which the gap is continued
 _CLOCK = 1e-4  # seconds below which a measurement is mostly overhead
@@ -93,7 +94,7 @@ class Estimate:
         )
 
 
-def run_seconds(machine: float, decomposition: float) -> float:
+def run_seconds(machine: float, decomposition: float, *, smooth: bool = False) -> float:
     """Estimate the seconds of a run.
 
     Parameters
@@ -102,8 +103,12 @@ def run_seconds(machine: float, decomposition: float) -> float:
         Seconds of all machines with one kernel and of their certificate, on all rows.
     decomposition : float
         Seconds of a decomposition of the parameter, zero for a small one.
+    smooth : bool, default=False
+        Whether every Newton step of the run is a linear system on all rows, as for losses without
+        bounds.
     """
-    return _MACHINES * machine + _DECOMPOSITIONS * decomposition
+    count = _LINEAR_SYSTEMS if smooth else _MACHINES
+    return count * machine + _DECOMPOSITIONS * decomposition
 
 
 def seconds_to_go(times: Sequence[float], gaps: Sequence[float], tol: float) -> float:

@@ -33,7 +33,7 @@ _PILOT = 4  # rows of the problem, relative to those of a sample that only tells
 _TOL = 1e-3  # gap of the machines
 
 
-def plain_machines(run: Run) -> Growth:
+def plain_machines(run: Run, *, with_gradient: bool = False) -> Growth:
     """Keep the pairs of machines with the plain kernel, on as many rows as there is time for.
 
     Parameters
@@ -41,6 +41,9 @@ def plain_machines(run: Run) -> Growth:
     run : Run
         The run that keeps the pairs. It may have no time limit; pairs are then not kept, and
         the samples only tell how the time grows.
+    with_gradient : bool, default=False
+        Whether the seconds include a gradient of the parameter, which every later step needs and
+        these pairs do not. That of a dictionary is a pass over all of its kernels.
 
     Returns
     -------
@@ -64,6 +67,8 @@ def plain_machines(run: Run) -> Growth:
         w = _solved(run, P, count)
         if left is not None:
             run.keep_roughly(P, w)
+        if with_gradient:
+            problem.kernels.gradient(w)
         growth.add(count, time.monotonic() - begin)
     return growth
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from tessella.backend import (
 from tessella.cones import PSD, Point
 from tessella.kernels import KernelWorkspace, SharedKernels
 from tessella.problems import Certificate, DualPoint, SaddlePoint
-from tessella.solvers._estimate import LONG, Estimate, run_seconds, seconds_to_go
+from tessella.solvers._clock import Forecast, RunClock
 from tessella.solvers._monitor import Callback as Callback
 from tessella.solvers._monitor import as_monitor
 from tessella.solvers._plain import plain_machines
@@ -43,9 +42,6 @@ FloatArray = NDArray[np.float64]
 UNBOUNDED_SOLVERS = "'newton', 'joint', 'frank-wolfe', 'apd', 'hybrid' and 'simple-mkl'"
 
 
-_SLOW_SIDE = 400  # of a matrix, from which on one decomposition takes a noticeable time
-_GROWTH = 2.6  # exponent of its time, because small ones are slow for their size
-_TOO_SHORT = 2.0  # part of the expected time after which it is estimated again
 _DECOMPOSITIONS = 3  # of a large parameter, between two looks at the clock
 
 
@@ -122,8 +118,8 @@ class Run:
         The problem of the run.
     tol : float
         Relative gap at which the run ends.
-    deadline : float or None
-        Moment of ``time.monotonic()`` at which the run has to be over.
+    clock : RunClock
+        The time of the run.
     """
 
     def __init__(
@@ -142,14 +138,10 @@ class Run:
         self.tol = tol
         self._name = name
         self._max_iter = max_iter
-        self._start = time.monotonic()
-        self.deadline = None if time_limit is None else self._start + time_limit
-        side = problem.cone.largest_side
-        slow = time_limit is not None and side >= _SLOW_SIDE
-        self._ahead = _decomposition_seconds(side) if slow else 0.0
-        self._is_large = side >= _SLOW_SIDE
+        self.clock = RunClock(time_limit, problem.cone)
         self.n_jobs = n_jobs
         self._monitor = as_monitor(callback)
+        self._forecast = Forecast(self.clock, self._monitor, tol)
         self._history: list[IterationRecord] = []
         self._n_svm = self._svm_iter = self._n_newton = 0
         self._best: tuple[Point, FloatArray, Certificate] | None = None
@@ -157,8 +149,6 @@ class Run:
         self._bound_w: FloatArray | None = None
         self._workspace = KernelWorkspace(problem.kernels.dtype)
         self._is_part = is_part
-        self._machine_seconds = self._newton_seconds = self._expected = 0.0
-        self._last_newton: float | None = None
 
     def begin(self) -> None:
         """Certify the pairs of an earlier run, and stop if no iterations are allowed.
@@ -178,36 +168,16 @@ class Run:
 
     def _begin_plainly(self) -> None:
         """Solve machines with a fixed kernel, and tell how long the run may take by their time."""
-        if self.deadline is None and not self._monitor.wants_estimate:
+        if self.clock.deadline is None and not self._monitor.wants_estimate:
             return
-        seconds = plain_machines(self).seconds(self.problem.dual.size)
-        if self._is_large:
-            self._machine_seconds = seconds
-        side, spent = self.problem.cone.largest_side, time.monotonic() - self._start
-        ahead = _decomposition_seconds(side) if side >= _SLOW_SIDE else 0.0
-        self._tell_estimate(spent + run_seconds(seconds, ahead))
-
-    def _tell_estimate(self, seconds: float) -> None:
-        """Tell how long the run may take, if that is long or beyond the time limit."""
-        self._expected = seconds
-        limit = None if self.deadline is None else self.deadline - self._start
-        estimate = Estimate(seconds, limit)
-        if estimate.is_long or estimate.exceeds_limit:
-            self._monitor.estimate(estimate)
-
-    def _revise_estimate(self) -> None:
-        """Tell a new estimate, by the gaps so far, when the last one has been far too short."""
-        now = self._history[-1].time
-        if not self._monitor.wants_estimate or now < max(LONG, _TOO_SHORT * self._expected):
-            return
-        times, gaps = [one.time for one in self._history], [one.gap for one in self._history]
-        ahead = seconds_to_go(times, gaps, self.tol)
-        if LONG <= ahead < np.inf:
-            self._tell_estimate(now + ahead)
+        growth = plain_machines(self, with_gradient=self._monitor.wants_estimate)
+        seconds = growth.seconds(self.problem.dual.size)
+        self.clock.machine_seconds = seconds if self.clock.is_large else 0.0
+        self._forecast.by_machines(seconds, smooth=self.problem.dual.is_smooth)
 
     def phase(self, text: str) -> None:
         """Tell the monitor what the run does next."""
-        self._last_newton, self._newton_seconds = None, 0.0
+        self.clock.begin_phase()
         self._monitor.phase(text)
 
     @property
@@ -247,7 +217,7 @@ class Run:
         answer, stopped = self._solve_machines(K, problem.dual, w0, tol)
         if stopped is not None:
             # An inexact SVM still proves bounds, and may be better than what is known.
-            cheap = len(problem.dual.starts) == 1 and not self._is_large
+            cheap = len(problem.dual.starts) == 1 and not self.clock.is_large
             if cheap or not self.has_answer:
                 self._keep(P, problem.at(answer.w))
             raise StopRun(stopped)
@@ -349,7 +319,7 @@ class Run:
 
     def seconds_left(self) -> float | None:
         """Seconds until the time limit of the run; None without a limit."""
-        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+        return self.clock.left
 
     def record(self, P: Point, w: FloatArray, step: float) -> DualPoint:
         """Certify an iterate, keep it if it is the best, and stop if the run is over.
@@ -380,7 +350,7 @@ class Run:
         self._check_start()
         self._keep(P, point)
         entry = self._add_record(step)
-        self._revise_estimate()
+        self._forecast.revise(self._history)
         reason = self._monitor.record(entry, lambda: self.finish(SolverStatus.INTERRUPTED))
         if self.gap <= self.tol:
             raise StopRun(SolverStatus.OPTIMAL)
@@ -394,7 +364,7 @@ class Run:
     def _add_record(self, step: float) -> IterationRecord:
         entry = IterationRecord(
             iteration=len(self._history),
-            time=time.monotonic() - self._start,
+            time=self.clock.elapsed,
             value=self.value,
             bound=self._bound,
             gap=self.gap,
@@ -413,26 +383,12 @@ class Run:
     def count_newton(self, steps: int = 1) -> None:
         """Count Newton steps of the joint method, and take the time of a step."""
         self._n_newton += steps
-        now = time.monotonic()
-        if self._last_newton is not None:
-            self._newton_seconds = now - self._last_newton
-        self._last_newton = now
+        self.clock.end_newton_step()
 
     def check_time(self) -> None:
         """Stop the run if its time is over and it has a certified pair to return."""
-        if self.has_answer and self._is_late(_DECOMPOSITIONS):
+        if self.has_answer and self.clock.is_late(_DECOMPOSITIONS):
             raise StopRun(SolverStatus.TIME_LIMIT)
-
-    def _is_late(self, decompositions: int) -> bool:
-        """Whether the time is over, or will be after the next step.
-
-        A step of a large parameter costs some decompositions, and machines with their certificate.
-        A Newton step takes as long as the last one.
-        """
-        if self.deadline is None:
-            return False
-        ahead = max(decompositions * self._ahead + self._machine_seconds, self._newton_seconds)
-        return time.monotonic() + ahead >= self.deadline
 
     def _check_start(self) -> None:
         """Stop a run of a large parameter without the time for another step.
@@ -440,7 +396,7 @@ class Run:
         Without a time limit to end early for, or with a smaller parameter, the run gets the
         certificate of its first machine, late as it may be.
         """
-        if self._is_large and self._is_late(1):
+        if self.clock.is_large and self.clock.is_late(1):
             if not self.has_answer:
                 self.keep_constant()
             raise StopRun(SolverStatus.TIME_LIMIT)
@@ -541,17 +497,6 @@ class Run:
         )
 
 
-def _decomposition_seconds(side: int) -> float:
-    """Seconds that the decomposition of a large parameter takes, by a small one on this machine."""
-    sample = np.random.default_rng(0).standard_normal((_SLOW_SIDE // 2, _SLOW_SIDE // 2))
-    seconds = []
-    for _ in range(2):  # the first one also loads what it needs
-        started = time.monotonic()
-        np.linalg.eigh(sample + sample.T)
-        seconds.append(time.monotonic() - started)
-    return float(min(seconds) * (side / len(sample)) ** _GROWTH)
-
-
 def _blocks(K: NDArray[Any], dual: DualProblem) -> Iterator[NDArray[Any]]:
     """Yield the matrix of each machine, from a block diagonal or a shared matrix."""
     shared = len(K) * len(dual.starts) == dual.size
@@ -588,7 +533,7 @@ def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:
     SolverResult
     """
     try:
-        with deadline(run.deadline):
+        with deadline(run.clock.deadline):
             run.begin()
             status = body(run)
     except StopRun as stop:
