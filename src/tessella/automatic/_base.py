@@ -53,7 +53,7 @@ _LOSSES = ("squared", "svm")
 _RELEVANCE_ROWS = 128
 # Part of the time that a search may take if its machines are refined on more rows afterwards.
 _SEARCH_PART = 0.5
-_SMALLEST_LEAF = 500  # to which leaves are made smaller in order to keep a time limit
+_SMALLEST_LEAF = 1000  # rows to which leaves are made smaller in order to keep a time limit
 _SPACE_PART = 0.2  # of the time that is left that another space of features may take
 _FITS_FROM = 0.9  # part of the progress at which the final fits begin
 
@@ -342,10 +342,8 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         settings = self._settings()
         wanted = wanted[: max(settings.least_members, settings.member_rows // len(Y))]
         largest = settings.largest_leaf
-        # Smaller leaves of a table that is divided anyway cost less.
-        while largest < len(Y) and largest > _SMALLEST_LEAF:
-            if average.fit_seconds(largest) <= clock.left:
-                break
+        # Smaller leaves cost less.
+        while largest > _SMALLEST_LEAF and average.fit_seconds(largest) > clock.left:
             largest //= 2
 
         def fit(one: tuple[Machine, float]) -> FittedMachine:

@@ -35,6 +35,7 @@ from tessella.automatic._spaces import Space
 from tessella.automatic._targets import MarginTarget, Target
 from tessella.backend import effective_threads, in_threads
 from tessella.leave_one_out import RidgePath, ridge_leave_one_out
+from tessella.solvers import Estimate
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -47,6 +48,9 @@ _CS = np.concatenate([[_CONSTANT_C], np.geomspace(0.1, 1e6, 15)])
 _FIT_PART = 0.2
 # Evaluations on few rows that have to follow a screening with a time limit: another one, and a fit.
 _SCREEN_MARGIN = 3.0
+# Evaluations of a step of a descent, with their gradients, and machines of a usual average.
+_EVALUATIONS_PER_STEP = 2.0
+_USUAL_MEMBERS = 10
 # Final fits for which a search with a time limit leaves time.
 _RESERVED_FITS = 2
 # Fewer rows do not tell one scale from another.
@@ -181,6 +185,7 @@ class Search:
         self.entries.append(self._evaluated(starts[0]))
         self.seconds = self.clock.elapsed - begin
         self.clock.reserve(self.final_seconds())
+        self._tell_expected(len(starts))
         for batch in _batches(starts[1 : self.settings.compared], self.n_jobs):
             self.clock.check()
             self.entries += in_threads(self._evaluated, batch, self.n_jobs)
@@ -210,6 +215,20 @@ class Search:
         while len(self.Y) > leaves * largest_leaf:
             leaves *= 2  # leaves are divided at medians
         return leaves * self._scaled(len(self.Y) // leaves, _FIT_PART)
+
+    def _tell_expected(self, n_starts: int) -> None:
+        """Tell how long the fit may take, if that is long, by the first evaluation."""
+        settings, threads = self.settings, effective_threads(self.n_jobs)
+        compared = min(n_starts, settings.compared)
+        fitted = self.seconds_with(len(self.rows) * (settings.folds - 1) // settings.folds)
+        steps = _EVALUATIONS_PER_STEP * settings.descent_steps * settings.folds
+        descents = min(compared, settings.refined) * steps * fitted
+        fits = min(_USUAL_MEMBERS, settings.member_rows // len(self.Y) + settings.least_members)
+        fitting = fits * self.fit_seconds(settings.largest_leaf)
+        ahead = (compared * self.seconds + descents + fitting) / threads
+        estimate = Estimate(self.clock.elapsed + ahead, self.clock.limit)
+        if estimate.is_long or estimate.exceeds_limit:
+            self.tell(f"expected time: {estimate}", 0.15)
 
     def final_seconds(self) -> float:
         """Estimate the time of the first final fits."""

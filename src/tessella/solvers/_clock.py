@@ -34,7 +34,8 @@ class RunClock:
     is_large : bool
         Whether a decomposition of the parameter takes a noticeable time.
     machine_seconds : float
-        Seconds of all machines with their certificate, for a large parameter.
+        Seconds of all machines with their certificate, if these are steps that cannot be ended:
+        for a large parameter, and for linear systems. Zero otherwise.
     """
 
     def __init__(self, time_limit: float | None, cone: Cone) -> None:
@@ -45,7 +46,7 @@ class RunClock:
         self._side = cone.largest_side
         self._ahead = self.decomposition_seconds() if time_limit is not None else 0.0
         self.machine_seconds = self._newton_seconds = 0.0
-        self._last_newton: float | None = None
+        self._last_newton = self._start
 
     @property
     def elapsed(self) -> float:
@@ -56,6 +57,11 @@ class RunClock:
     def left(self) -> float | None:
         """Seconds until the time limit; None without a limit."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    @property
+    def has_long_steps(self) -> bool:
+        """Whether steps that cannot be ended take a noticeable time."""
+        return self.is_large or self.machine_seconds > 0.0
 
     def is_late(self, decompositions: int) -> bool:
         """Whether the time is over, or will be after the next step.
@@ -69,14 +75,13 @@ class RunClock:
         return time.monotonic() + ahead >= self.deadline
 
     def begin_phase(self) -> None:
-        """Forget the Newton steps of an earlier phase."""
-        self._last_newton, self._newton_seconds = None, 0.0
+        """Let the next Newton step begin now; it is expected to take as long as the last one."""
+        self._last_newton = time.monotonic()
 
     def end_newton_step(self) -> None:
         """Take the time of a Newton step, from the end of the one before."""
         now = time.monotonic()
-        if self._last_newton is not None:
-            self._newton_seconds = now - self._last_newton
+        self._newton_seconds = now - self._last_newton
         self._last_newton = now
 
     def decomposition_seconds(self) -> float:

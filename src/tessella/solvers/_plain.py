@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.kernels import KernelWorkspace
+from tessella.kernels import KernelWorkspace, SharedKernels
 from tessella.solvers._estimate import Growth
 from tessella.solvers._samples import sample_rows
 
@@ -57,7 +57,8 @@ def plain_machines(run: Run, *, with_gradient: bool = False) -> Growth:
     """
     problem, growth = run.problem, Growth()
     P = problem.kernels.plain_parameter
-    for count in sample_sizes(problem.dual.size, len(problem.dual.starts)):
+    shared = isinstance(problem.kernels, SharedKernels)
+    for count in sample_sizes(problem.dual.size, len(problem.dual.starts), shared=shared):
         left = run.seconds_left()
         if left is None and growth.seconds(count) and _PILOT * count > problem.dual.size:
             break
@@ -73,10 +74,14 @@ def plain_machines(run: Run, *, with_gradient: bool = False) -> Growth:
     return growth
 
 
-def sample_sizes(n_samples: int, n_machines: int) -> list[int]:
-    """Return the sizes of the samples; the last one is the whole problem unless it is large."""
+def sample_sizes(n_samples: int, n_machines: int, *, shared: bool = False) -> list[int]:
+    """Return the sizes of the samples; the last one is the whole problem unless it is large.
+
+    Machines that share their rows have a sample of the same rows, which counts once for each.
+    """
     most = n_samples if n_machines > 1 else min(n_samples, _MOST_ROWS)
-    size, sizes = max(_FIRST_ROWS, _ROWS_PER_MACHINE * n_machines), []
+    least = _FIRST_ROWS * n_machines if shared else _FIRST_ROWS
+    size, sizes = max(least, _ROWS_PER_MACHINE * n_machines), []
     while _STEP * size <= 2 * most:
         sizes.append(size)
         size *= _STEP

@@ -172,7 +172,8 @@ class Run:
             return
         growth = plain_machines(self, with_gradient=self._monitor.wants_estimate)
         seconds = growth.seconds(self.problem.dual.size)
-        self.clock.machine_seconds = seconds if self.clock.is_large else 0.0
+        if self.clock.is_large or self.problem.dual.is_smooth:
+            self.clock.machine_seconds = seconds
         self._forecast.by_machines(seconds, smooth=self.problem.dual.is_smooth)
 
     def phase(self, text: str) -> None:
@@ -396,7 +397,7 @@ class Run:
         Without a time limit to end early for, or with a smaller parameter, the run gets the
         certificate of its first machine, late as it may be.
         """
-        if self.clock.is_large and self.clock.is_late(1):
+        if self.clock.has_long_steps and self.clock.is_late(1):
             if not self.has_answer:
                 self.keep_constant()
             raise StopRun(SolverStatus.TIME_LIMIT)
