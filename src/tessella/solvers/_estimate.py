@@ -126,10 +126,12 @@ def seconds_to_go(times: Sequence[float], gaps: Sequence[float], tol: float) -> 
     tol : float
         Tolerance.
     """
-    if gaps and gaps[-1] <= tol:
+    if len(gaps) and gaps[-1] <= tol:
         return 0.0
     known = [(t, math.log(g)) for t, g in zip(times, gaps, strict=True) if 0.0 < g < math.inf]
-    (begin, before), (end, after) = (known[-_LAST:] or [(0.0, 0.0)])[0], (known or [(0.0, 0.0)])[-1]
+    if len(known) < 2:
+        return math.inf
+    (begin, before), (end, after) = known[-_LAST:][0], known[-1]
     if not after < before:
         return math.inf
     return (after - math.log(tol)) * (end - begin) / (before - after)
