@@ -119,8 +119,8 @@ def test_sizes_of_samples_grow_to_the_whole_problem():
     assert sample_sizes(500, 1) == [200, 500]
     assert sample_sizes(1000, 1) == [200, 600, 1000]
     assert sample_sizes(50000, 1) == [200, 600, 2000]
-    assert sample_sizes(9000, 45) == [540, 1620, 9000]
-    assert sample_sizes(3000, 3, shared=True) == [600, 3000]
+    assert sample_sizes(9000, 45) == [540, 1620, 4860, 9000]
+    assert sample_sizes(3000, 3, shared=True) == [600, 1800, 3000]
 
 
 def test_samples_of_machines_on_the_same_rows_are_the_same():
