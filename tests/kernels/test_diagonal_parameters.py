@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessella.cones import diagonal_square
+from tessella.cones._psd import diagonal_square
 from tessella.kernels import TessellatedKernels
 
 RNG = np.random.default_rng(0)

@@ -17,7 +17,6 @@ from tessella.cones._nonnegative import Nonnegative
 from tessella.cones._product import ProductCone
 from tessella.cones._psd import (
     PSD,
-    diagonal_square,
     is_factor,
     positive_factor,
     symmetric_factors,
@@ -48,7 +47,6 @@ __all__ = [
     "Sensitivities",
     "Spectrum",
     "SumOfSensitivities",
-    "diagonal_square",
     "inner",
     "is_factor",
     "positive_factor",

@@ -278,13 +278,6 @@ class Cone(ABC):
         """
         return float(spectrum.values.max(initial=0.0))
 
-    def support_bound(self, D: Point) -> float:
-        """Return an upper bound of :meth:`support` for a D of the cone, without its spectrum.
-
-        The spectrum is nonnegative, so that its largest value is at most its sum.
-        """
-        return float(self.degree * inner(D, self.centre))
-
     def vertex(self, spectrum: Spectrum) -> Point:
         """Return a feasible P that attains the support function of D."""
         shares = np.zeros(len(spectrum.values))

@@ -76,7 +76,7 @@ class PSD(Cone):
         return Spectrum(self.total * values, vectors)
 
     def support_bound(self, D: FloatArray) -> float:
-        """See :meth:`Cone.support_bound`; the norm is closer than the sum, and costs less."""
+        """Return an upper bound of :meth:`support` for a positive semidefinite D, by its norm."""
         return self.total * float(np.linalg.norm(D))
 
     def shares(self, P: FloatArray) -> Spectrum:

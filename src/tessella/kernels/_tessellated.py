@@ -17,10 +17,10 @@ from tessella.cones import (
     Face,
     Factors,
     Sensitivities,
-    diagonal_square,
     is_factor,
     symmetric_factors,
 )
+from tessella.cones._psd import diagonal_square
 from tessella.kernels._base import (
     BoundKernelSet,
     BoundMatrixSet,

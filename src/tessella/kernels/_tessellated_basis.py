@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend._lazy import cached_property
-from tessella.cones import diagonal_square
+from tessella.cones._psd import diagonal_square
 from tessella.kernels._base import FloatArray, numbers_or_nan
 from tessella.kernels._monomials import (
     IntArray,

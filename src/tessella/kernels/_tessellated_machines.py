@@ -18,7 +18,8 @@ from scipy.sparse import csr_array
 from tessella import _core
 from tessella.backend import BlockDiagonal, KernelOnDemand, ProductForm
 from tessella.backend._lazy import cached_property
-from tessella.cones import Face, Factors, diagonal_square, symmetric_factors
+from tessella.cones import Face, Factors, symmetric_factors
+from tessella.cones._psd import diagonal_square
 from tessella.kernels._base import (
     BoundKernelSet,
     BoundMatrixSet,

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tessella.backend._lazy import cached_property
-from tessella.cones import Face, Point, Sensitivities, Spectrum, inner
+from tessella.cones import PSD, Face, Point, Sensitivities, Spectrum, inner
 from tessella.kernels import BoundKernelSet
 from tessella.svm import DualProblem, best_intercepts, relative_gap
 
@@ -206,11 +206,14 @@ class DualPoint:
     def rough_lower(self) -> tuple[float, FloatArray]:
         """Return a lower bound that needs no spectrum of D(w), and the dual vector that proves it.
 
-        The support of D(w) is at most that of a matrix with one direction and the same norm, and
-        the dual vector is the best multiple of w, which is feasible too.
+        ``wᵀK(P)w`` is at most the sum of the sizes of its terms. If P is one matrix, it is also at
+        most that of a gradient with one direction and the same norm. The dual vector is the best
+        multiple of w, which is feasible too.
         """
         problem = self._problem
-        most = problem.cone.support_bound(self.gradient)
+        most = float(np.square(self._reach(problem.largest_feature_norms)).sum())
+        if isinstance(problem.cone, PSD):  # the gradient of a dictionary is a pass over all of it
+            most = min(most, problem.cone.support_bound(self.gradient))
         best, proof = problem.dual.kappa(np.zeros_like(self.w)), np.zeros_like(self.w)
         unit = self._unit * float(np.abs(self.w) @ np.abs(problem.dual.linear))
         rounding = unit + 0.5 * self._rounding_of_form(problem.largest_feature_norms)

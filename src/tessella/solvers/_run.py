@@ -16,7 +16,7 @@ from tessella.backend import (
     effective_threads,
     limit_blas,
 )
-from tessella.cones import PSD, Point
+from tessella.cones import Point
 from tessella.kernels import KernelWorkspace, SharedKernels
 from tessella.problems import Certificate, DualPoint, SaddlePoint
 from tessella.solvers._clock import Forecast, RunClock
@@ -423,10 +423,9 @@ class Run:
             self.keep_constant()
         point = self.problem.at(w)
         upper, intercept = point.upper(P)
-        if isinstance(self.problem.cone, PSD):
-            bound, w_bound = point.rough_lower()
-            if bound > self._bound:
-                self._bound, self._bound_w = bound, w_bound
+        bound, w_bound = point.rough_lower()
+        if bound > self._bound:
+            self._bound, self._bound_w = bound, w_bound
         if upper < self.value:
             self._best = (P, point.w, Certificate(upper, self._bound, intercept))
 
