@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _LEAST_POWER, _MOST_POWER = 1.0, 3.0  # of the rows; a linear system is cubic in them
-_USUAL_POWER = 1.5  # of a single measurement, part of which does not depend on the rows
+_FIRST_POWER = 1.0  # of a single measurement, much of which does not depend on the rows
 LONG = 10.0  # seconds from which on a run takes long
 _CLEARLY = 1.5  # times a time limit that an estimate has to be in order to exceed it clearly
 _MACHINES = 6.0  # solves of all machines in a usual run, together with the steps between them
@@ -35,7 +35,7 @@ class Growth:
     def power(self) -> float:
         """Exponent of the rows in the time."""
         if len(self._measured) < 2:
-            return _USUAL_POWER
+            return _FIRST_POWER
         (few, short), (many, long) = self._measured[-2:]
         power = math.log(long / short) / math.log(many / few)
         return min(max(power, _LEAST_POWER), _MOST_POWER)

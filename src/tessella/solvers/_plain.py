@@ -28,7 +28,9 @@ _FIRST_ROWS = 200
 _ROWS_PER_MACHINE = 12
 _STEP = 3  # rows of a sample, relative to those of the sample before
 _MOST_ROWS = 2000  # of a single machine; with more, the solver has its first pair as soon
-_PART = 0.5  # of the time that is left that a sample may take
+_PLENTY = 0.3  # of the time that is left that a sample of any size may take
+_PART = 0.7  # of the time that is left that a sample may take
+_LARGER_PART = 0.9  # the same where the next step of the solver would take at least as long
 _PILOT = 4  # rows of the problem, relative to those of a sample that only tells the time
 _TOL = 1e-3  # gap of the machines
 
@@ -57,23 +59,42 @@ def plain_machines(run: Run, *, with_gradient: bool = False) -> Growth:
     """
     problem, growth = run.problem, Growth()
     P = problem.kernels.plain_parameter
+    long_steps = run.clock.is_large or problem.dual.is_smooth
+    part = _LARGER_PART if long_steps else _PART
     shared = isinstance(problem.kernels, SharedKernels)
-    for count in sample_sizes(problem.dual.size, len(problem.dual.starts), shared=shared):
-        left = run.seconds_left()
-        if left == 0.0 and run.clock.is_large:
-            break  # a constant costs nothing
-        if left is None and growth.seconds(count) and _PILOT * count > problem.dual.size:
+    sizes = sample_sizes(problem.dual.size, len(problem.dual.starts), shared=shared)
+    while sizes:
+        count = _next_size(run, sizes, growth, part)
+        if count is None:
             break
-        if left is not None and growth.seconds(count) > _PART * left:
-            break
+        sizes = [size for size in sizes if size > count]
         begin = time.monotonic()
         w = _solved(run, P, count)
-        if left is not None:
+        if run.clock.deadline is not None:
             run.keep_roughly(P, w)
         if with_gradient:
             problem.kernels.gradient(w)
         growth.add(count, time.monotonic() - begin)
     return growth
+
+
+def _next_size(run: Run, sizes: list[int], growth: Growth, part: float) -> int | None:
+    """Return the size of the next sample, or None if there is no time for another one.
+
+    A size for which there is plenty of time is taken at once.
+    """
+    left, first = run.seconds_left(), sizes[0]
+    if left is None:
+        enough = growth.seconds(first) > 0.0 and _PILOT * first > run.problem.dual.size
+        return None if enough else first
+    if left == 0.0 and run.clock.is_large:
+        return None  # a constant costs nothing
+    if not growth.seconds(first):
+        return first
+    plenty = [size for size in sizes if growth.seconds(size) <= _PLENTY * left]
+    if plenty:
+        return plenty[-1]
+    return first if growth.seconds(first) <= part * left else None
 
 
 def sample_sizes(n_samples: int, n_machines: int, *, shared: bool = False) -> list[int]:
