@@ -18,7 +18,8 @@ from importlib.util import find_spec
 from threading import Event, Thread
 from typing import Any, Self
 
-from tessella.solvers import IterationRecord, Monitor, SolverResult
+from tessella.solvers import Estimate, IterationRecord, Monitor, SolverResult
+from tessella.solvers._estimate import LONG, in_words, seconds_to_go
 
 __all__ = ["ProgressDisplay", "SearchDisplay", "part_done"]
 
@@ -105,9 +106,11 @@ class ProgressDisplay(_Line, Monitor):
     """Line that shows the progress of a fit while it runs.
 
     The line shows the phase of the solver, a progress bar, the gap, the objective, the number of
-    SVMs that were solved and the elapsed time. The bar is full when the gap has decreased from its
-    first value to the tolerance, on a logarithmic scale. A clock and a spinner run in a separate
-    thread, so that a long phase, such as a single SVM on many rows, does not look like a hang.
+    SVMs that were solved and the elapsed time. Before the first record it shows the expected time
+    of a long fit, and then how much of it is left if the gap goes on falling as it does. The bar is
+    full when the gap has decreased from its first value to the tolerance, on a logarithmic scale. A
+    clock and a spinner run in a separate thread, so that a long phase, such as a single SVM on many
+    rows, does not look like a hang.
 
     Parameters
     ----------
@@ -135,6 +138,14 @@ class ProgressDisplay(_Line, Monitor):
         super().__init__(console, disable)
         self._tol = tol
         self._first = math.inf
+        self._times: list[float] = []
+        self._gaps: list[float] = []
+
+    wants_estimate = True
+
+    def estimate(self, estimate: Estimate) -> None:
+        """Show the expected time until there are records."""
+        self._progress.update(self._task, state=f"expected time: {estimate}")
 
     def phase(self, text: str) -> None:
         """Show the phase of the solver."""
@@ -144,12 +155,16 @@ class ProgressDisplay(_Line, Monitor):
         """Show the progress at a record of the solver."""
         if not math.isfinite(self._first):
             self._first = record.gap
+        self._times.append(record.time)
+        self._gaps.append(record.gap)
+        left = seconds_to_go(self._times, self._gaps, self._tol)
+        ahead = f"  about {in_words(left)} left" if LONG <= left < math.inf else ""
         self._progress.update(
             self._task,
             completed=part_done(record.gap, self._first, self._tol),
             state=(
                 f"gap {record.gap:.1e} → {self._tol:.0e}  value {record.value:.5g}  "
-                f"SVMs {record.n_svm}"
+                f"SVMs {record.n_svm}{ahead}"
             ),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,11 @@ from sklearn.exceptions import NotFittedError
 
 from tessella import TessellaClassifier, TessellaRegressor
 from tessella.automatic import FAMILIES
+from tessella.automatic._base import Average
+from tessella.automatic._clock import Clock
+from tessella.automatic._entries import Entry
+from tessella.automatic._search import Search
+from tessella.automatic._settings import EFFORTS
 from tessella.persistence import ModelFileError
 
 RNG = np.random.default_rng(0)
@@ -176,3 +182,77 @@ def test_methods_need_a_fit(tmp_path):
     with pytest.raises((NotFittedError, ModelFileError)):
         model.save(tmp_path / "model.tsl")
     assert not hasattr(model, "feature_relevance_")
+
+
+def test_a_short_limit_takes_the_spaces_and_the_widths_that_there_is_time_for(clock):
+    settings = {"families": ["laplace"], **ONE_THREAD}
+    whole = TessellaRegressor(**settings).fit(X, Y)
+    scalings = {line["scaling"] for line in whole.leaderboard_}
+    short = TessellaRegressor(time_limit=8.0, **settings).fit(X, Y)
+    assert not short.search_complete_
+    assert {member.machine.space.scaling for member in short.members_} == {"quantile"}
+    assert scalings == {"quantile", "range"}
+    assert len(short.leaderboard_) == 1
+    (kernel,) = {member.machine.kernel for member in short.members_}
+    # The width in the middle is tried first.
+    family, space = FAMILIES["laplace"], short.members_[0].machine.space
+    np.testing.assert_array_equal(kernel.scales, space.starting_scales(family, family.widths[2]))
+
+
+def test_a_search_without_time_for_all_rows_compares_fewer():
+    rng = np.random.default_rng(1)
+    rows = rng.random((900, 2))
+    search = Search(
+        spaces=[],
+        families=(),
+        rows=np.arange(900),
+        Y=rows[:, :1],
+        targets=(),
+        weight=np.ones(900),
+        left_out=np.ones(900),
+        settings=EFFORTS["low"],
+        clock=Clock(100.0),
+        tell=lambda *_: None,
+    )
+    search.seconds, search.gram_seconds = 0.5, 0.1
+    search._shorten(300)
+    # Twenty-seven times 0.4 s and nine times 0.1 s for an evaluation, less for a fit.
+    assert len(search.rows) == 900
+    search.clock = Clock(10.0)
+    search._shorten(300)
+    assert len(search.rows) == 300
+    assert search.seconds_with(900) == pytest.approx(9 * 0.1 + 27 * 0.4)
+    assert search.fit_seconds(900) < search.seconds_with(900)
+    assert search.fit_seconds(450) < search.fit_seconds(900)
+
+
+def test_leaves_are_smaller_where_the_time_is_short():
+    machines = TessellaRegressor(**ONE_THREAD).fit(X, Y).members_[:1]
+    rng = np.random.default_rng(2)
+    A, target = rng.random((4100, 3)), rng.standard_normal((4100, 1))
+    space = replace(machines[0].machine.space, coordinates=A)
+    machine = replace(machines[0].machine, space=space)
+    leaves = []
+    for seconds in (0.0, 1e9):
+        average = Average(
+            entries=[Entry((machine,), target, 1.0, "grid", 1)],
+            shares=np.ones(1),
+            rows=np.arange(1),
+            complete=True,
+            fit_seconds=lambda largest, seconds=seconds: seconds * largest,
+        )
+        model = TessellaRegressor(effort="low", n_jobs=1)
+        found = model._members(average, target, np.ones(4100), Clock(10.0), lambda *_: None)
+        leaves.append(found[0].leaves.n_leaves)
+    assert leaves == [4, 8]
+
+
+def test_a_long_search_tells_its_time(capsys, monkeypatch):
+    monkeypatch.setattr(time, "monotonic", FakeClock(1.0))
+    TessellaRegressor(verbose=1, **ONE_THREAD).fit(X, Y)
+    (line,) = (one for one in capsys.readouterr().out.splitlines() if "expected time" in one)
+    assert "about" in line
+    TessellaRegressor(verbose=1, time_limit=100.0, **ONE_THREAD).fit(X, Y)
+    monkeypatch.setattr(time, "monotonic", FakeClock(1e-9))
+    TessellaRegressor(verbose=1, **ONE_THREAD).fit(X, Y)
+    assert "expected time" not in capsys.readouterr().out.split("100%")[-2]

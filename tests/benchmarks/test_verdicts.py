@@ -105,11 +105,14 @@ def test_many_classes(change, said):
         ({"limit": 10.0, "seconds": 11.1}, "missed: 1.1 s late"),
         ({"score": 0.48}, "missed: worse than a constant"),
         ({"score": float("nan")}, "missed: worse than a constant"),
+        ({"share": None}, "ok"),
+        ({"share": 1.005}, "ok"),
+        ({"share": 1.5}, "missed: 1.50 times the objective of a fixed kernel"),
         ({"error": "TimeoutError: not ended"}, "failed: TimeoutError: not ended"),
     ],
 )
 def test_time_limits(change, said):
-    good = {"limit": 2.0, "seconds": 1.0, "gap": 0.5, "score": 0.7, "constant": 0.5}
+    good = {"limit": 2.0, "seconds": 1.0, "gap": 0.5, "score": 0.7, "constant": 0.5, "share": 0.9}
     assert time_limits.verdict(good | change) == said
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.svm import primal_value
 
+from tessella.cones import PSD
 from tessella.kernels import TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.svm import DualProblem, SquaredLoss, best_intercept, relative_gap, solve_dual
@@ -239,3 +240,32 @@ def test_an_infeasible_parameter_proves_nothing(factor):
     P, w = random_feasible(problem, np.random.default_rng(9))
     assert np.isfinite(problem.certificate(P, w).upper)
     assert problem.certificate(factor * P, w).upper == np.inf
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("size", [1.0, 1e-3])
+def test_a_rough_bound_is_the_best_of_the_multiples_of_a_vector(task, size):
+    problem = make(task)
+    rng = np.random.default_rng(10)
+    for _ in range(5):
+        w = problem.dual.feasible(size * random_feasible(problem, rng)[1])
+        bound, proof = problem.at(w).rough_lower()
+        np.testing.assert_array_equal(problem.dual.feasible(proof), proof)
+        # No more than the vector proves by the spectrum of its gradient, and no less than zero.
+        assert 0.0 <= bound <= problem.at(proof).lower * (1 + 1e-12)
+        largest = problem.cone.total * np.linalg.norm(problem.at(w).gradient)
+        reach = float(np.abs(w) @ problem.largest_feature_norms) ** 2
+        largest = min(largest, reach)
+        shares = np.linspace(0.0, 1.0, 4001)
+        best = max(problem.dual.kappa(t * w) - 0.5 * t**2 * largest for t in shares)
+        assert bound == pytest.approx(best, rel=0.05, abs=1e-12)
+
+
+def test_a_bound_of_the_support_by_the_norm():
+    rng = np.random.default_rng(11)
+    root = rng.standard_normal((6, 3))
+    matrices, D = PSD(6), root @ root.T
+    assert matrices.support(matrices.spectrum(D)) <= matrices.support_bound(D)
+    thin = np.outer(root[:, 0], root[:, 0])  # of one direction, where the bound is attained
+    support = matrices.support(matrices.spectrum(thin))
+    assert matrices.support_bound(thin) == pytest.approx(support)

@@ -53,6 +53,8 @@ _LOSSES = ("squared", "svm")
 _RELEVANCE_ROWS = 128
 # Part of the time that a search may take if its machines are refined on more rows afterwards.
 _SEARCH_PART = 0.5
+_SMALLEST_LEAF = 1000  # rows to which leaves are made smaller in order to keep a time limit
+_SPACE_PART = 0.2  # of the time that is left that another space of features may take
 _FITS_FROM = 0.9  # part of the progress at which the final fits begin
 
 
@@ -70,12 +72,15 @@ class Average:
         Rows of the held-out predictions of the entries with a share.
     complete : bool
         Whether all stages of the search were finished.
+    fit_seconds : callable
+        Expected seconds of a fit of one machine on all rows, by the largest size of a leaf.
     """
 
     entries: list[Entry]
     shares: FloatArray
     rows: IntArray
     complete: bool
+    fit_seconds: Callable[[int], float]
 
     @property
     def held_out(self) -> FloatArray:
@@ -202,7 +207,8 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         Y = self._outputs(rows.y, rows.weight)
         weight = rows.weight / rows.weight.mean()
         # Encodings count rows, of which one of weight k is k; weights below one are relative.
-        spaces = self._spaces(reader, rows.X, Y, rows.weight / min(1.0, rows.weight.mean()))
+        counts = rows.weight / min(1.0, rows.weight.mean())
+        spaces, all_spaces = self._spaces(reader, rows.X, Y, counts, clock)
         left_out = left_out_fraction(rows.X, reader.categorical, rows.weight)
         found = self._search(spaces, rows.y, Y, weight, left_out, clock, tell)
         members = self._members(found, Y, weight, clock, tell)
@@ -211,21 +217,33 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         self.members_ = members
         self.gap_ = max(member.gap for member in members)
         self.leaderboard_ = _leaderboard(found)
-        self.search_complete_ = found.complete
+        self.search_complete_ = found.complete and all_spaces
         self._calibrate(found.held_out, rows.y[found.rows], weight[found.rows])
         self.fit_time_ = clock.elapsed
 
     def _spaces(
-        self, reader: TableReader, codes: FloatArray, Y: FloatArray, weight: FloatArray
-    ) -> list[Space]:
+        self,
+        reader: TableReader,
+        codes: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray,
+        clock: Clock,
+    ) -> tuple[list[Space], bool]:
+        """Return the spaces of features for which there is time, and whether these are all."""
         categorical = reader.categorical
         names = self.encodings if categorical.any() else (ONE_HOT,)
-        fitted = [fit_encoding(name, categorical, codes, Y, weight) for name in names]
-        return [
-            Space.build(encoding, features, weight, scaling)
-            for encoding, features in ((own, own.apply(codes)) for own in fitted)
-            for scaling in self.scalings
-        ]
+        spaces: list[Space] = []
+        seconds = 0.0  # of the last one
+        for name in names:
+            encoding = fit_encoding(name, categorical, codes, Y, weight)
+            features = encoding.apply(codes)
+            for scaling in self.scalings:
+                begin = clock.elapsed
+                if spaces and seconds > _SPACE_PART * clock.left:
+                    return spaces, False
+                spaces.append(Space.build(encoding, features, weight, scaling))
+                seconds = clock.elapsed - begin
+        return spaces, True
 
     def _search(
         self,
@@ -260,7 +278,7 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
                 "that double precision cannot compare. Rescale them."
             )
         shares = self._shares(entries, search.rows, Y, weight)
-        average = Average(entries, shares, search.rows, search.complete)
+        average = Average(entries, shares, search.rows, search.complete, search.fit_seconds)
         if not n_grown or search.interrupted:
             return average
         clock.reserve(search.final_seconds())
@@ -285,7 +303,10 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
             return replace(average, complete=complete)
         shares = self._shares(grown, growth.held_out, growth.Y, growth.weight)
         shares = np.append(np.zeros(len(average.entries)), shares)
-        return Average(average.entries + grown, shares, growth.held_out, complete)
+        entries = average.entries + grown
+        return replace(
+            average, entries=entries, shares=shares, rows=growth.held_out, complete=complete
+        )
 
     def _shares(
         self, entries: list[Entry], rows: IntArray, Y: FloatArray, weight: FloatArray
@@ -321,6 +342,9 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         settings = self._settings()
         wanted = wanted[: max(settings.least_members, settings.member_rows // len(Y))]
         largest = settings.largest_leaf
+        # Smaller leaves cost less.
+        while largest > _SMALLEST_LEAF and average.fit_seconds(largest) > clock.left:
+            largest //= 2
 
         def fit(one: tuple[Machine, float]) -> FittedMachine:
             return fit_machine(*one, Y, weight, largest)

@@ -35,6 +35,11 @@ class Clock:
         """Seconds that are left; infinity without a limit."""
         return self._seconds - self.elapsed
 
+    @property
+    def limit(self) -> float | None:
+        """Seconds that the whole fit may take; None without a limit."""
+        return self._seconds + self._rest if math.isfinite(self._seconds) else None
+
     def part(self, fraction: float) -> Clock:
         """Return a clock with the same start and a fraction of the limit.
 

@@ -40,6 +40,9 @@ def left_out_fraction(
         Fractions above 0 and at most 1.
     """
     equal_pairs = 0.5 * float((weight * np.maximum(weight - 1.0, 0.0)).sum())
+    fractions: FloatArray = np.minimum(1.0, 1.0 / weight)
+    if equal_pairs == 0.0:
+        return fractions
     chance = 1.0
     for column, of_categories in zip(codes.T, categorical, strict=True):
         _, place = np.unique(column, return_inverse=True)
@@ -47,7 +50,7 @@ def left_out_fraction(
     total = float(weight.sum())
     if equal_pairs > _TOO_MANY * chance * 0.5 * total**2:
         return np.ones(len(weight))
-    return np.minimum(1.0, 1.0 / weight)
+    return fractions
 
 
 def _agreement(place: NDArray[np.intp], weight: FloatArray) -> float:

@@ -122,7 +122,7 @@ def fit_encoding(
     """
     numbers = codes[:, ~categorical]
     missing = np.isnan(numbers)
-    medians = np.array([_weighted_median(column, weight) for column in numbers.T])
+    medians = _weighted_medians(numbers, missing, weight)
     gappy = np.flatnonzero(weight @ missing >= _LEAST_ROWS)
     columns = list(codes[:, categorical].T)
     if categories == ONE_HOT:
@@ -131,6 +131,22 @@ def fit_encoding(
     outputs = _frequent_outputs(targets, weight)
     means = tuple(_shrunk_means(column, outputs, weight, _size(column)) for column in columns)
     return Encoding(categories, categorical, medians, gappy, means=means)
+
+
+def _weighted_medians(
+    numbers: FloatArray, missing: NDArray[np.bool_], weight: FloatArray
+) -> FloatArray:
+    """Return the weighted median of each column: those without gaps together, others one by one."""
+    whole = ~missing.any(axis=0)
+    columns = numbers[:, whole]
+    order = np.argsort(columns, axis=0, kind="stable")
+    total = np.cumsum(weight[order], axis=0)
+    below = (total < 0.5 * total[-1:]).sum(axis=0)
+    medians = np.empty(numbers.shape[1])
+    medians[whole] = columns[order[below, np.arange(len(below))], np.arange(len(below))]
+    for k in np.flatnonzero(~whole):
+        medians[k] = _weighted_median(numbers[:, k], weight)
+    return medians
 
 
 def _weighted_median(column: FloatArray, weight: FloatArray) -> float:

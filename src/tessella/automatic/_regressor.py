@@ -30,8 +30,9 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
         How much is tried. "low" takes a fifth or less of the time of "medium", and "high"
         about four times as long.
     time_limit : float, default=None
-        Seconds after which the search ends and the best machines so far are fitted. The first
-        machine is always fitted. None sets no limit.
+        Seconds after which the search ends and the best machines so far are fitted. With little
+        time, the search tries fewer kinds of kernels on fewer rows, and exact machines see fewer
+        rows each. The first machine is always fitted. None sets no limit.
     categorical_features : sequence of str or int, default=None
         Names of columns (numbers of columns, for arrays) to treat as categories, such as numeric
         codes. Text columns and categorical columns of pandas and polars are always treated as
@@ -58,7 +59,8 @@ class TessellaRegressor(RegressorMixin, BaseAutomatic):  # type: ignore[misc]
         Number of threads. None uses all cores that the process may use. The result does not
         depend on it.
     verbose : int, default=0
-        1 prints a line for each step of the search, and 2 shows a progress bar.
+        1 prints a line for each step of the search, and 2 shows a progress bar. Both tell the
+        expected time of a long search after its first evaluation.
 
     Attributes
     ----------

@@ -35,6 +35,7 @@ from tessella.automatic._spaces import Space
 from tessella.automatic._targets import MarginTarget, Target
 from tessella.backend import effective_threads, in_threads
 from tessella.leave_one_out import RidgePath, ridge_leave_one_out
+from tessella.solvers import Estimate
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -42,9 +43,14 @@ IntArray = NDArray[np.intp]
 # The first value makes a constant of every machine, so that none is worse than a constant.
 _CONSTANT_C = 1e-9
 _CS = np.concatenate([[_CONSTANT_C], np.geomspace(0.1, 1e6, 15)])
-# Time of a final fit relative to an evaluation of as many rows: a Cholesky factorisation takes a
-# small part of the time of an eigendecomposition.
-_FIT_PART = 0.1
+# Time of a final fit relative to an evaluation of as many rows, without their kernel matrix: a
+# Cholesky factorisation takes a small part of the time of an eigendecomposition.
+_FIT_PART = 0.2
+# Evaluations on few rows that have to follow a screening with a time limit: another one, and a fit.
+_SCREEN_MARGIN = 3.0
+# Evaluations of a step of a descent, with their gradients, and machines of a usual average.
+_EVALUATIONS_PER_STEP = 2.0
+_USUAL_MEMBERS = 10
 # Final fits for which a search with a time limit leaves time.
 _RESERVED_FITS = 2
 # Fewer rows do not tell one scale from another.
@@ -100,6 +106,8 @@ class Search:
     complete: bool = False
     interrupted: bool = False
     seconds: float = 0.0  # of the first evaluation with all search rows
+    gram_seconds: float = 0.0  # of its kernel matrix
+    _shortened: bool = False
 
     def run(self) -> list[Entry]:
         """Search until all stages are finished or the time is over, and return the entries.
@@ -111,7 +119,7 @@ class Search:
             self._refine()
             self._try_learned_kernels()
             self._try_other_losses()
-            self.complete = True
+            self.complete = not self._shortened
         except OutOfTimeError:
             self.tell("the time limit ends the search", 1.0)
         except KeyboardInterrupt:
@@ -135,16 +143,25 @@ class Search:
         found = []
         for batch in _batches(pairs, self.n_jobs):
             found += in_threads(partial(self._best_width, rows), batch, self.n_jobs)
-            if self.clock.over:
+            if self.clock.left <= _SCREEN_MARGIN * self.seconds:
                 break
         found.sort(key=lambda point: point[0])
         self.tell(f"{len(found)} kinds of kernels compared on {len(rows)} rows", 0.1)
         return [machine for _, machine in found]
 
     def _best_width(self, rows: IntArray, pair: tuple[Space, str]) -> tuple[float, Machine]:
+        """Find the best of the widths that there is time for, from the middle of them outwards."""
         space, family = pair
-        tried = [self._grid_point(space, family, w, rows) for w in FAMILIES[family].widths]
-        return min(tried, key=lambda point: point[0])
+        widths, longest = FAMILIES[family].widths, 0.0
+        found: dict[float, tuple[float, Machine]] = {}
+        for width in sorted(widths, key=lambda one: abs(widths.index(one) - len(widths) // 2)):
+            begin = self.clock.elapsed
+            if found and self.clock.left < _SCREEN_MARGIN * longest:
+                break
+            found[width] = self._grid_point(space, family, width, rows)
+            longest = max(longest, self.clock.elapsed - begin)
+        self.seconds = max(self.seconds, longest)
+        return min((found[width] for width in widths if width in found), key=lambda own: own[0])
 
     def _grid_point(
         self, space: Space, family: str, width: float, rows: IntArray
@@ -154,31 +171,72 @@ class Search:
         return or_infinite(best.loo_error), Machine(space, kernel, best.C)
 
     def _path(self, space: Space, kernel: MachineKernel, rows: IntArray) -> RidgePath:
+        begin = 0.0 if self.entries else self.clock.elapsed
         K = kernel.matrix(space.coordinates[rows])
+        if not self.entries:
+            self.gram_seconds = max(self.gram_seconds, self.clock.elapsed - begin)
         return RidgePath(K, self.weight[rows], left_out=self.left_out[rows], overwrite=True)
 
     def _compare(self, starts: list[Machine]) -> None:
         """Evaluate the best of the screened machines on all search rows."""
+        self._shorten(min(self.settings.screen_rows, len(self.rows)))
         # The first one in any case: a model of one machine is better than none.
         begin = self.clock.elapsed
         self.entries.append(self._evaluated(starts[0]))
         self.seconds = self.clock.elapsed - begin
         self.clock.reserve(self.final_seconds())
+        self._tell_expected(len(starts))
         for batch in _batches(starts[1 : self.settings.compared], self.n_jobs):
             self.clock.check()
             self.entries += in_threads(self._evaluated, batch, self.n_jobs)
         self.tell(f"held-out error {self.best.error:.4g} of the best kind of kernel", 0.25)
 
+    def _shorten(self, screened: int) -> None:
+        """Take the rows of the screening for all stages if the time is not enough for more.
+
+        The time of the screening tells that of an evaluation with all rows, and of a final fit.
+        """
+        all_rows, self.rows = self.rows, self.rows[:screened]
+        needed = self.seconds_with(len(all_rows)) + self.fit_seconds(self.settings.largest_leaf)
+        self._shortened = len(all_rows) > screened and needed > self.clock.left
+        if not self._shortened:
+            self.rows = all_rows
+
     def seconds_with(self, n_rows: int) -> float:
-        """Estimate the time of an evaluation with another number of rows; it is cubic in them."""
-        return float(self.seconds * (n_rows / len(self.rows)) ** 3)
+        """Estimate the time of an evaluation with another number of rows.
+
+        That of the kernel matrix is quadratic in them, and the rest is cubic.
+        """
+        return self._scaled(n_rows, 1.0)
+
+    def fit_seconds(self, largest_leaf: int) -> float:
+        """Estimate the time of a fit of one machine on all rows, in leaves of at most a size."""
+        leaves = 1
+        while len(self.Y) > leaves * largest_leaf:
+            leaves *= 2  # leaves are divided at medians
+        return leaves * self._scaled(len(self.Y) // leaves, _FIT_PART)
+
+    def _tell_expected(self, n_starts: int) -> None:
+        """Tell how long the fit may take, if that is long, by the first evaluation."""
+        settings, threads = self.settings, effective_threads(self.n_jobs)
+        compared = min(n_starts, settings.compared)
+        fitted = self.seconds_with(len(self.rows) * (settings.folds - 1) // settings.folds)
+        steps = _EVALUATIONS_PER_STEP * settings.descent_steps * settings.folds
+        descents = min(compared, settings.refined) * steps * fitted
+        fits = min(_USUAL_MEMBERS, settings.member_rows // len(self.Y) + settings.least_members)
+        fitting = fits * self.fit_seconds(settings.largest_leaf)
+        ahead = (compared * self.seconds + descents + fitting) / threads
+        estimate = Estimate(self.clock.elapsed + ahead, self.clock.limit)
+        if estimate.is_long or estimate.exceeds_limit:
+            self.tell(f"expected time: {estimate}", 0.15)
 
     def final_seconds(self) -> float:
-        """Estimate the time of the first final fits, each of them a part of an evaluation."""
-        leaves = 1
-        while len(self.Y) > leaves * self.settings.largest_leaf:
-            leaves *= 2  # leaves are divided at medians
-        return _RESERVED_FITS * _FIT_PART * leaves * self.seconds_with(len(self.Y) // leaves)
+        """Estimate the time of the first final fits."""
+        return _RESERVED_FITS * self.fit_seconds(self.settings.largest_leaf)
+
+    def _scaled(self, n_rows: int, part: float) -> float:
+        ratio, gram = n_rows / len(self.rows), min(self.gram_seconds, self.seconds)
+        return float(gram * ratio**2 + part * (self.seconds - gram) * ratio**3)
 
     def _evaluated(self, machine: Machine) -> Entry:
         """Evaluate a machine with its best C and its best target on the search rows."""

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
+from contextvars import copy_context
 from functools import cache
 from typing import Any, ClassVar, TypeVar
 
@@ -16,6 +17,7 @@ from scipy.linalg import cholesky
 from threadpoolctl import ThreadpoolController
 
 from tessella import _core
+from tessella.backend._deadline import check_deadline
 
 _SIDE_WORTH_THREADS = 2500
 _MOST_THREADS = 64  # or as many as there are cores
@@ -82,12 +84,21 @@ def _usable_cores() -> int:
 
 
 def in_threads(work: Callable[[_S], _T], pieces: list[_S], n_jobs: int | None) -> list[_T]:
-    """Return the results of pieces of work in their order, whatever the number of threads."""
+    """Return the results of pieces of work in their order, whatever the number of threads.
+
+    The deadline of the calling thread holds for all pieces.
+    """
+
+    def in_time(piece: _S) -> _T:
+        check_deadline()
+        return work(piece)
+
     threads = min(effective_threads(n_jobs), len(pieces))
     if threads < 2:
-        return [work(piece) for piece in pieces]
+        return [in_time(piece) for piece in pieces]
+    contexts = [copy_context() for _ in pieces]  # one cannot be entered twice at a time
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, pieces))
+        return list(pool.map(lambda context, piece: context.run(in_time, piece), contexts, pieces))
 
 
 def limit_blas(n_jobs: int | None = None, size: int = 0) -> AbstractContextManager[Any]:

@@ -15,7 +15,13 @@ from tessella.cones._blocks import Blocks, Point, inner
 from tessella.cones._cone import Cone, Face, Factors, Frame, LeadingFace, Scaling, Spectrum
 from tessella.cones._nonnegative import Nonnegative
 from tessella.cones._product import ProductCone
-from tessella.cones._psd import PSD, is_factor, positive_factor, symmetric_factors, upper_triangle
+from tessella.cones._psd import (
+    PSD,
+    is_factor,
+    positive_factor,
+    symmetric_factors,
+    upper_triangle,
+)
 from tessella.cones._sensitivities import (
     LinearSensitivities,
     NoSensitivities,

@@ -75,6 +75,10 @@ class PSD(Cone):
         values, vectors = decomposition(D)
         return Spectrum(self.total * values, vectors)
 
+    def support_bound(self, D: FloatArray) -> float:
+        """Return an upper bound of :meth:`support` for a positive semidefinite D, by its norm."""
+        return self.total * float(np.linalg.norm(D))
+
     def shares(self, P: FloatArray) -> Spectrum:
         """See :meth:`Cone.shares`."""
         # The antisymmetric part is orthogonal to every feasible matrix.
@@ -339,6 +343,19 @@ def is_factor(P: Any) -> bool:
     return isinstance(P, np.ndarray) and P.ndim == 2 and P.shape[1] < P.shape[0]
 
 
+def diagonal_square(U: FloatArray) -> FloatArray | None:
+    """Return the diagonal of U Uᵀ if this is a diagonal matrix by the zeros of U, or None.
+
+    A factor of the centre of the feasible set is like that, and has as many columns as rows.
+    """
+    if U.shape[1] < _FEW or np.count_nonzero(U) > U.shape[1]:
+        return None
+    if np.count_nonzero(U, axis=0).max() > 1:
+        return None
+    squares: FloatArray = np.square(U).sum(axis=1)
+    return squares
+
+
 def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return (L, R) with ``P = L @ R.T`` and L = R up to signs; the rank is the number of columns.
 
@@ -353,6 +370,8 @@ def symmetric_factors(P: FloatArray) -> tuple[FloatArray, FloatArray]:
     size = np.abs(eigenvalues)
     keep = size > len(P) * np.finfo(float).eps * size.max(initial=0.0)
     right = vectors[:, keep] * np.sqrt(size[keep])
+    if (eigenvalues[keep] > 0.0).all():
+        return right, right
     return right * np.sign(eigenvalues[keep]), right
 
 

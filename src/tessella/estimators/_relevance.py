@@ -104,7 +104,10 @@ def representative_rows(rows: TrainingSet, count: int) -> FloatArray:
         return rows.X.copy()
     low, high = rows.X.min(axis=0), rows.X.max(axis=0)
     scaled = (rows.X - low) / np.where(high > low, high - low, 1.0)
-    order = np.lexsort((*rows.X.T, scaled.sum(axis=1), rows.y))
+    total = scaled.sum(axis=1)
+    order = np.lexsort((total, rows.y))
+    if ((np.diff(total[order]) == 0.0) & (np.diff(rows.y[order]) == 0.0)).any():
+        order = np.lexsort((*rows.X.T, total, rows.y))  # a pass over the rows for each column
     weight = np.cumsum(rows.weight[order])
     places = (np.arange(count) + 0.5) * (weight[-1] / count)
     sample: FloatArray = rows.X[order[np.searchsorted(weight, places)]]

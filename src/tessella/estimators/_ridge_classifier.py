@@ -78,8 +78,9 @@ class LearnedKernelRidgeClassifier(
     max_iter : int, default=1000
         Largest number of iterations of the solver.
     time_limit : float, default=None
-        Largest number of seconds of the solver. When it is reached, the best certified model so
-        far is kept.
+        Largest number of seconds of the fit. When it is reached, the best certified model so far
+        is kept. A fit with a limit first solves machines with a fixed kernel, on as many rows as
+        there is time for, so that it returns nothing worse than these.
     precision : {"float64", "float32"}, default="float64"
         Data type of stored kernel matrices. "float32" needs half the memory. The certificate is
         always computed in float64, but gaps much below 1e-4 may not be reached with "float32".
@@ -109,7 +110,8 @@ class LearnedKernelRidgeClassifier(
         Whether to raise an :class:`ExtrapolationWarning` when rows to predict lie outside the
         range of the training data. :meth:`count_outside` returns the same information.
     verbose : int, default=0
-        1 prints a line per iteration. 2 shows a live display, which needs rich on a terminal.
+        1 prints a line per iteration. 2 shows a live display, which needs rich on a terminal. Both
+        tell the expected time of a fit of more than some ten seconds before it begins.
     random_state : int, RandomState instance or None, default=None
         Source of the random choice of validation rows for early stopping. Nothing else is random.
     n_jobs : int, default=None

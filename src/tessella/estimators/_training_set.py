@@ -43,9 +43,9 @@ class TrainingSet:
     def build(cls, X: FloatArray, y: FloatArray, sample_weight: FloatArray) -> TrainingSet:
         """Merge and sort validated data; rows of weight zero are left out."""
         positive = np.flatnonzero(sample_weight > 0)
-        rows = (
-            np.column_stack([y, X])[positive] + 0.0
-        )  # + 0.0 turns -0.0 into 0.0, so that equal rows have equal bytes
+        rows = np.column_stack([y, X])
+        rows = rows if len(positive) == len(rows) else rows[positive]
+        rows += 0.0  # turns -0.0 into 0.0, so that equal rows have equal bytes
         keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))
         _, first, inverse = np.unique(keys.ravel(), return_index=True, return_inverse=True)
         weight = _sorted_sums(sample_weight[positive], inverse, len(first))

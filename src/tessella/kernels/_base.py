@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tessella.backend import BlockDiagonal, KernelOnDemand, MachineForms, ProductForm
+from tessella.backend._lazy import cached_property
 from tessella.cones import (
     PSD,
     Cone,
@@ -320,6 +321,16 @@ class BoundKernelSet(ABC):
     @abstractmethod
     def diag(self, P: Point) -> FloatArray:
         """Return ``k(x, x)`` for each training row, of shape (m,)."""
+
+    @cached_property
+    def centre_diag(self) -> FloatArray:
+        """Diagonal of K(P) for the centre of the cone, which bounds that of every kernel."""
+        return self.diag(self.cone.centre)
+
+    @property
+    def plain_parameter(self) -> Point:
+        """A feasible parameter that nothing was learned for and whose kernel costs little."""
+        return self.cone.centre
 
     @abstractmethod
     def cross(self, X_new: FloatArray, P: Point) -> FloatArray:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tessella.backend import in_threads
+from tessella.backend import check_deadline, in_threads
 from tessella.backend._lazy import cached_property
 from tessella.cones import Nonnegative, Sensitivities
 from tessella.kernels._base import (
@@ -29,6 +29,9 @@ from tessella.kernels._expansions import GaussianSeries, PolynomialSeries
 from tessella.kernels._functions import FunctionKernel
 
 IntArray = NDArray[np.intp]
+
+_PARTS = 16  # sums of a series that are held at a time
+_MIRRORED = 512  # of 65,536 entries, so that 128 rows are copied at a time
 
 
 class BoundDictionary(BoundKernelSet):
@@ -53,6 +56,8 @@ class BoundDictionary(BoundKernelSet):
         Indices of the kernels that are used.
     stacked : bool
         Whether the matrices of all kernels may be kept.
+    sharers : int
+        Number of machines that share the memory for such matrices.
     """
 
     kernels: FittedDictionary
@@ -65,6 +70,7 @@ class BoundDictionary(BoundKernelSet):
         n_jobs: int | None,
         which: IntArray,
         stacked: bool = False,
+        sharers: int = 1,
     ) -> None:
         self.kernels = kernels
         self.dtype = dtype
@@ -73,7 +79,8 @@ class BoundDictionary(BoundKernelSet):
         self._rows, self._n_jobs = rows, n_jobs
         self._which: list[int] = which.tolist()
         self._position = {number: k for k, number in enumerate(self._which)}
-        small = 8 * len(which) * len(rows) ** 2 <= MOST_STACKED_BYTES
+        self._sharers = sharers
+        small = 8 * sharers * len(which) * len(rows) ** 2 <= MOST_STACKED_BYTES
         self._stacked = stacked and small and len(which) <= MOST_STACKED
         self._workspace: KernelWorkspace | None = None
 
@@ -87,12 +94,26 @@ class BoundDictionary(BoundKernelSet):
             self._n_jobs,
             which if face is None else which[face],
             stacked=True,
+            sharers=self._sharers,
         )
 
     def subset(self, rows: IntArray) -> BoundDictionary:
         """See :meth:`BoundKernelSet.subset`."""
         own, which = np.ascontiguousarray(self._rows[rows]), np.array(self._which, np.intp)
-        return BoundDictionary(self.kernels, own, self.dtype, self._n_jobs, which)
+        return BoundDictionary(
+            self.kernels, own, self.dtype, self._n_jobs, which, sharers=self._sharers
+        )
+
+    @property
+    def plain_parameter(self) -> FloatArray:
+        """See :meth:`BoundKernelSet.plain_parameter`; equal weights of the kernels on all features.
+
+        A dictionary with kernels on some of the features only has equal weights of all of them.
+        """
+        general = [self.kernels.kernels[number].features is None for number in self._which]
+        chosen = np.array(general, np.float64) if any(general) else np.ones(len(general))
+        weights: FloatArray = chosen / chosen.sum()
+        return weights
 
     @cached_property
     def stack(self) -> FloatArray | None:
@@ -134,15 +155,21 @@ class BoundDictionary(BoundKernelSet):
         rows, spread = self._rows, self._spread(weights)
 
         def strip(own: slice) -> None:
-            # Entries left of the diagonal are copied, so that K is symmetric to the last bit.
             tile = np.empty((own.stop - own.start, len(rows) - own.start))
             self.kernels.combined(spread, rows[own], rows[own.start :], tile)
             square = tile[:, : len(tile)]
             np.copyto(square, 0.5 * (square + square.T))
             out[own, own.start :] = tile
-            out[own.stop :, own] = out[own, own.stop :].T
+
+        def mirror(own: slice) -> None:
+            out[own, : own.start] = out[: own.start, own].T
+            upper = np.triu(out[own, own])
+            out[own, own] = upper + np.triu(upper, 1).T
 
         in_threads(strip, strips(len(rows), len(rows)), self._n_jobs)
+        # Entries left of the diagonal are copied, so that K is symmetric to the last bit. This is
+        # done by rows: with columns, the first strip would touch all of a large new matrix.
+        in_threads(mirror, strips(len(rows), _MIRRORED), self._n_jobs)
 
     def svm_kernel(self, factors: FloatArray, workspace: KernelWorkspace) -> NDArray[Any]:
         """See :meth:`BoundKernelSet.svm_kernel`; the matrix is not centred, for use in scores."""
@@ -202,13 +229,16 @@ class BoundDictionary(BoundKernelSet):
         which = self._chosen(face)
         rows, own_w = self._rows[support], w[support]
         forms, others = np.zeros(len(self.kernels)), set(which)
-        for series in (every.for_rows(len(support)) for every in self._series):
+        for series in (own.for_rows(len(support)) for own in self._series):
             known = series.positions
             if not len(known) or not len(support):
                 continue
-            sums = partial(_sums_of_strip, series, rows, own_w)
-            parts = in_threads(sums, strips(len(rows), len(known)), self._n_jobs)
-            forms[known] = self.kernels.factors[known] * series.forms(np.sum(parts, axis=0))
+            sums = partial(_sums_of_strips, series, rows, own_w)
+            every = strips(len(rows), len(known))
+            size = -(-len(every) // _PARTS)
+            groups = [every[k : k + size] for k in range(0, len(every), size)]
+            total = reduce(np.add, in_threads(sums, groups, self._n_jobs))
+            forms[known] = self.kernels.factors[known] * series.forms(total)
             others.difference_update(known.tolist())
         direct = sorted(others)
         forms[direct] = self._direct_forms(rows, own_w, direct)
@@ -293,10 +323,14 @@ class BoundDictionary(BoundKernelSet):
         return None
 
 
-def _sums_of_strip(
-    series: GaussianSeries | PolynomialSeries, rows: FloatArray, w: FloatArray, own: slice
+def _sums_of_strips(
+    series: GaussianSeries | PolynomialSeries, rows: FloatArray, w: FloatArray, own: list[slice]
 ) -> FloatArray:
-    return series.sums(rows[own], w[own])
+    total = series.sums(rows[own[0]], w[own[0]])
+    for strip in own[1:]:
+        check_deadline()
+        total += series.sums(rows[strip], w[strip])
+    return total
 
 
 def centre(K: NDArray[Any]) -> NDArray[Any]:

@@ -13,17 +13,20 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from tessella.backend import in_threads
 from tessella.cones import Cone, Nonnegative
 from tessella.kernels._base import FloatArray, KernelSet, as_rows
+from tessella.kernels._diagonals import diagonals, means_and_minima
 from tessella.kernels._functions import (
     FunctionKernel,
     Gaussian,
     Polynomial,
     SingleKernel,
+    on_feature,
     tiles,
 )
 from tessella.kernels._predictor import Predictor
 
 if TYPE_CHECKING:
     from tessella.kernels._bound_dictionary import BoundDictionary
+    from tessella.kernels._stacked import StackedKernels
 
 IntArray = NDArray[np.intp]
 
@@ -196,14 +199,11 @@ class KernelDictionary(KernelSet):
         kernels = self._listed(rows.shape[1], varying)
         found = FittedDictionary(kernels, mean, scale, np.ones(len(kernels)), False)
         scaled = found.scaled(rows)
-        # The same product in both, so that the mean of a diagonal of ones is one to the last bit.
-        total = np.ones(len(rows)) @ weight
-        own = [kernel.diag(scaled) for kernel in kernels]
-        diagonals = [float(diagonal @ weight / total) for diagonal in own]
-        _check_diagonals(kernels, diagonals, [float(diagonal.min()) for diagonal in own])
+        means, smallest = means_and_minima(kernels, scaled, weight)
+        _check_diagonals(kernels, means, smallest)
         _check_functions(kernels, scaled)
         if self.normalisation == "trace":
-            return replace(found, factors=1.0 / np.array(diagonals))
+            return replace(found, factors=1.0 / means)
         return replace(found, cosine=self.normalisation == "cosine")
 
     def _listed(self, n_features: int, varying: IntArray) -> tuple[SingleKernel, ...]:
@@ -219,7 +219,7 @@ class KernelDictionary(KernelSet):
                 )
         if self.each_feature and len(varying) > 1:
             general = [kernel for kernel in wrapped if kernel.features is None]
-            wrapped += [replace(k, features=(int(f),)) for f in varying for k in general]
+            wrapped += [on_feature(k, f) for f in varying.tolist() for k in general]
         return tuple(wrapped)
 
     def memory_estimate(self, n_samples: int, n_features: int, itemsize: int) -> int:
@@ -269,15 +269,15 @@ def _mean_and_scale(rows: FloatArray, weight: FloatArray) -> tuple[FloatArray, F
 
 
 def _check_diagonals(
-    kernels: Sequence[SingleKernel], means: Sequence[float], smallest: Sequence[float]
+    kernels: Sequence[SingleKernel], means: FloatArray, smallest: FloatArray
 ) -> None:
-    for kernel, mean, least in zip(kernels, means, smallest, strict=True):
-        if not (np.isfinite(mean) and mean > 0 and least >= 0):
-            raise ValueError(
-                f"{kernel!r} has a diagonal with mean {mean} and smallest entry {least:.3g} on "
-                "the training rows: a kernel must be finite and positive semidefinite there, and "
-                "not zero. Check its scale, or leave it out."
-            )
+    good = np.isfinite(means) & (means > 0) & (smallest >= 0)
+    for k in np.flatnonzero(~good)[:1]:
+        raise ValueError(
+            f"{kernels[k]!r} has a diagonal with mean {float(means[k])} and smallest entry "
+            f"{smallest[k]:.3g} on the training rows: a kernel must be finite and positive "
+            "semidefinite there, and not zero. Check its scale, or leave it out."
+        )
 
 
 def _check_functions(kernels: Sequence[SingleKernel], scaled: FloatArray) -> None:
@@ -368,6 +368,26 @@ class FittedDictionary(KernelSet):
         everything = np.arange(len(self))
         return BoundDictionary(self, self.scaled(as_rows(X)), np.dtype(dtype), n_jobs, everything)
 
+    def bind_machines(
+        self,
+        X: FloatArray,
+        rows: Sequence[IntArray],
+        *,
+        dtype: DTypeLike = np.float64,
+        n_jobs: int | None = None,
+        span: Any = None,
+    ) -> StackedKernels:
+        """See :meth:`KernelSet.bind_machines`; the machines share the memory for matrices."""
+        from tessella.kernels._bound_dictionary import BoundDictionary
+        from tessella.kernels._stacked import StackedKernels
+
+        del span  # of matrices
+        scaled, everything = self.scaled(as_rows(X)), np.arange(len(self))
+        settings = np.dtype(dtype), n_jobs, everything
+        return StackedKernels(
+            [BoundDictionary(self, scaled[own], *settings, sharers=len(rows)) for own in rows]
+        )
+
     def scaled(self, X: FloatArray) -> FloatArray:
         """Return rows with scaled features, as the kernels take them."""
         if X.shape[1] != len(self.mean):
@@ -427,11 +447,13 @@ class FittedDictionary(KernelSet):
     def scaled_diag(self, weights: FloatArray, rows: FloatArray) -> FloatArray:
         """Return the diagonal of the weighted sum on scaled rows."""
         total = np.zeros(len(rows))
-        for number in np.flatnonzero(weights).tolist():
-            own = self.kernels[number].diag(rows)
+        for numbers, values in diagonals(self.kernels, np.flatnonzero(weights).tolist(), rows):
+            shares = weights[numbers] * self.factors[numbers]
             if self.cosine:
-                own = own / self._root(number, rows) ** 2
-            total += weights[number] * self.factors[number] * own
+                values = values / np.where(values > 0, values, 1.0)
+            total += (
+                values @ shares if len(numbers) == values.shape[1] else values[:, 0] * shares.sum()
+            )
         return total
 
     def diag(self, X: ArrayLike, P: FloatArray) -> FloatArray:

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from tessella.backend import check_deadline
+
 FloatArray = NDArray[np.float64]
 
 _LARGEST = 1e100  # number by which kernels multiply or divide
@@ -161,6 +163,13 @@ class FunctionKernel:
 SingleKernel = Gaussian | Polynomial | FunctionKernel
 
 
+def on_feature(kernel: SingleKernel, feature: int) -> SingleKernel:
+    """Return the kernel on one feature; its parameters, which are valid, are not checked again."""
+    own: SingleKernel = object.__new__(type(kernel))
+    vars(own).update(vars(kernel), features=(feature,))
+    return own
+
+
 def evaluate(kernel: SingleKernel, X: Any, Y: Any = None) -> FloatArray:
     """Return the matrix of one kernel."""
     left = np.asarray(X, dtype=np.float64)
@@ -182,6 +191,7 @@ def tiles(
         groups.setdefault(kernels[number].features, []).append(number)
     buffer = np.empty((len(left), len(right)))
     for features, members in groups.items():
+        check_deadline()
         shared = _Shared(left, right, features)
         for number in members:
             kernel = kernels[number]

@@ -30,7 +30,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 
 from tessella.cones import PSD, Blocks, Point, is_factor, positive_factor
 
@@ -111,7 +110,13 @@ class RowSpan:
         if np.count_nonzero(M) > np.count_nonzero(diagonal):
             return self.times(positive_factor(M))
         kept = diagonal > 0.0
-        U: FloatArray = block_diag(*self.blocks)[:, kept] * np.sqrt(diagonal[kept])
+        U = np.zeros((self.n_params, int(np.count_nonzero(kept))))
+        row = column = used = 0
+        for block in self.blocks:
+            own = slice(column, column + block.shape[1])
+            part = block[:, kept[own]] * np.sqrt(diagonal[own][kept[own]])
+            U[row : row + len(block), used : used + part.shape[1]] = part
+            row, column, used = row + len(block), own.stop, used + part.shape[1]
         return U
 
     def own(self, P: FloatArray) -> FloatArray:

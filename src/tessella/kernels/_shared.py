@@ -40,6 +40,11 @@ class SharedKernels(BoundKernelSet):
         """See :meth:`BoundKernelSet.machines`; all of them are the same."""
         return (self._part,) * self._count
 
+    @property
+    def plain_parameter(self) -> Point:
+        """See :meth:`BoundKernelSet.plain_parameter`."""
+        return self._part.plain_parameter
+
     def kernel_parameter(self, P: Point) -> Point:
         """See :meth:`BoundKernelSet.kernel_parameter`."""
         return self._part.kernel_parameter(P)

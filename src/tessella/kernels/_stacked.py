@@ -51,6 +51,11 @@ class StackedKernels(BoundKernelSet):
     def _slices(self) -> list[slice]:
         return list(map(slice, self._starts[:-1].tolist(), self._starts[1:].tolist()))
 
+    @property
+    def plain_parameter(self) -> Point:
+        """See :meth:`BoundKernelSet.plain_parameter`."""
+        return self._parts[0].plain_parameter
+
     def kernel_parameter(self, P: Point) -> Point:
         """See :meth:`BoundKernelSet.kernel_parameter`."""
         return self._parts[0].kernel_parameter(P)

@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from tessella import _core
 from tessella.backend import ProductForm, effective_threads
 from tessella.backend._lazy import cached_property
-from tessella.cones import PSD, Face, Factors, Sensitivities, is_factor, symmetric_factors
+from tessella.cones import (
+    PSD,
+    Face,
+    Factors,
+    Sensitivities,
+    is_factor,
+    symmetric_factors,
+)
+from tessella.cones._psd import diagonal_square
 from tessella.kernels._base import (
     BoundKernelSet,
     BoundMatrixSet,
@@ -448,6 +456,10 @@ class TessellatedMoments(MatrixMoments):
     def factor_scores(self, factors: Factors) -> FloatArray:
         """See :meth:`Moments.factor_scores`."""
         left, right = factors
+        diagonal = diagonal_square(right) if len(self._pushed) == 1 and left is right else None
+        if diagonal is not None:
+            sums = self._pushed[0], self._moment_sums[0], self._low_sum
+            return self._side.weighted_scores(diagonal, *sums)
         ours = self._side.factor(left)
         result = np.zeros(len(self._side))
         for k, (pushed, low_sum, mixed) in enumerate(self._totals(right)):

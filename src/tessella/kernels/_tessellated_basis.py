@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend._lazy import cached_property
+from tessella.cones._psd import diagonal_square
 from tessella.kernels._base import FloatArray, numbers_or_nan
 from tessella.kernels._monomials import (
     IntArray,
@@ -109,6 +110,16 @@ class Basis:
         first, second = U[: self.half], U[self.half :]
         high: FloatArray = np.vstack([first, -second]) if self.apart else first - second
         return high, second
+
+    def split_weights(self, diagonal: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the weights of the squares of `high`, of the products and of the squares of `low`.
+
+        They are what :meth:`split` makes of a diagonal P. Products are those of an entry of `low`
+        with the entry of `high` that is the same function; these are the last ones of `high`.
+        """
+        weights = diagonal if self._scales is None else self._scales**2 * diagonal
+        first, second = weights[: self.half], weights[self.half :]
+        return weights if self.apart else first + second, -second, second
 
     def join(self, high: FloatArray, cross: FloatArray, low: FloatArray) -> FloatArray:
         """Return a matrix of side n_params from its parts; the adjoint of :meth:`split`."""
@@ -208,6 +219,10 @@ class SpanBasis(Basis):
         """See :meth:`Basis.split`."""
         repeated = np.vstack([U] * len(self.groups))
         return repeated, repeated
+
+    def split_weights(self, diagonal: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """See :meth:`Basis.split_weights`; for one power of z."""
+        return diagonal, diagonal, diagonal
 
     def join(self, high: FloatArray, cross: FloatArray, low: FloatArray) -> FloatArray:
         """See :meth:`Basis.join`."""
@@ -415,22 +430,71 @@ class Side:
         A row has p monomials however many columns U has, so inner products over these columns can
         be written as inner products over the monomials, with only p columns.
         """
+        diagonal = diagonal_square(U)
+        if diagonal is not None:
+            return self._condensed_weights(*self.basis.split_weights(diagonal))
         high, low = self.basis.split(U)
         mixed = self.moment_ratio[:, None] * (self.zeta_high @ (high @ low.T))
         mixed += self.zeta_low @ (0.5 * self.basis.box_moments[0, 0] * (low @ low.T))
         triangle = np.linalg.qr(high.T)[1]
         return [self.zeta_high @ triangle.T], (mixed, self.zeta_low)
 
+    def _condensed_weights(
+        self, high: FloatArray, mixed: FloatArray, low: FloatArray
+    ) -> tuple[list[FloatArray], tuple[FloatArray, FloatArray]]:
+        """Return what :meth:`condensed` returns for a diagonal P, without products of matrices."""
+        moments = self.moment_ratio[:, None] * self.zeta_high[:, -len(low) :]
+        box = 0.5 * self.basis.box_moments[0, 0]
+        return [self.zeta_high * np.sqrt(high)], (
+            moments * mixed + self.zeta_low * (box * low),
+            self.zeta_low,
+        )
+
+    def weighted_scores(
+        self, diagonal: FloatArray, pushed: FloatArray, moments: FloatArray, low_sums: FloatArray
+    ) -> FloatArray:
+        """Return scores for a diagonal P and one power of z, in O(p) for each row.
+
+        Parameters
+        ----------
+        diagonal : ndarray of shape (n_params,)
+            Diagonal of P.
+        pushed : ndarray of shape (m, p)
+            Sums over the max-product part, for each row.
+        moments : ndarray of shape (p,) or (m, p)
+            Sum of the moments of `high`, for all rows or for each of them.
+        low_sums : ndarray of shape (q,) or (m, q)
+            Sum of `low`, for all rows or for each of them.
+        """
+        high, mixed, low = self.basis.split_weights(diagonal)
+        q = slice(-len(low), None)
+        own = self.moment_ratio[:, None] * self.zeta_high[:, q] * low_sums
+        low_part = moments[..., q] * mixed + low_sums * (self.basis.box_moments[0, 0] * low)
+        scores: FloatArray = (self.zeta_high * pushed) @ high
+        scores += own @ mixed + (self.zeta_low * low_part).sum(axis=1)
+        return scores
+
     def matrix_diag(self, P: FloatArray) -> FloatArray:
         """Return k(x, x) for a symmetric P and one power of z, without factors of P."""
+        diagonal, box = np.diagonal(P), self.basis.box_moments[0, 0]
+        if np.count_nonzero(P) == np.count_nonzero(diagonal):
+            return self._diag_of_weights(*self.basis.split_weights(diagonal))
         high, low = self.basis.split(P)
         both, mixed = self.basis.split(high.T)
-        own, box = self.basis.split(low.T)[1], self.basis.box_moments[0, 0]
+        own = self.basis.split(low.T)[1]
         moments = self.zeta_high * self.moment_ratio[:, None]
         result: FloatArray = np.einsum("kp,kp->k", self.zeta_high @ both, self.zeta_high)
         result *= self.volume
         result += 2.0 * np.einsum("kq,kq->k", moments @ mixed.T, self.zeta_low)
         result += box * np.einsum("kq,kq->k", self.zeta_low @ own, self.zeta_low)
+        return result
+
+    def _diag_of_weights(self, high: FloatArray, mixed: FloatArray, low: FloatArray) -> FloatArray:
+        """Return k(x, x) for a diagonal P that :meth:`Basis.split_weights` has split."""
+        own = self.zeta_high[:, -len(low) :] * self.zeta_low
+        result: FloatArray = self.volume * (np.square(self.zeta_high) @ high)
+        result += 2.0 * self.moment_ratio * (own @ mixed)
+        result += self.basis.box_moments[0, 0] * (np.square(self.zeta_low) @ low)
         return result
 
     def diag(self, left: FloatArray, right: FloatArray) -> FloatArray:

@@ -19,6 +19,7 @@ from tessella import _core
 from tessella.backend import BlockDiagonal, KernelOnDemand, MachineForms, ProductForm
 from tessella.backend._lazy import cached_property
 from tessella.cones import Face, Factors, symmetric_factors
+from tessella.cones._psd import diagonal_square
 from tessella.kernels._base import (
     BoundKernelSet,
     BoundMatrixSet,
@@ -206,7 +207,13 @@ class MachinesMoments(MatrixMoments):
     def factor_scores(self, factors: Factors) -> FloatArray:
         """See :meth:`Moments.factor_scores`."""
         left, right = factors
-        ours, kernels = self._side.factor(left), self._kernels
+        kernels = self._kernels
+        diagonal = diagonal_square(right) if left is right else None
+        if diagonal is not None:
+            own = kernels.machine_of
+            sums = self._pushed, self._moment_sums[own], self._low_sums[own]
+            return self._side.take(kernels.index).weighted_scores(diagonal, *sums)
+        ours = self._side.factor(left)
         high, low_sums, mixed = self._totals(right)
         result = np.empty(kernels.n_samples)
         for k, (own, rows) in enumerate(zip(kernels.rows, kernels.slices, strict=True)):

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tessella.backend._lazy import cached_property
-from tessella.cones import Face, Point, Sensitivities, Spectrum, inner
+from tessella.cones import PSD, Face, Point, Sensitivities, Spectrum, inner
 from tessella.kernels import BoundKernelSet
 from tessella.svm import DualProblem, best_intercepts, relative_gap
 
@@ -38,6 +38,8 @@ _LANES, _DEVIATIONS = 16, 3.0
 _UNIT = float(np.finfo(np.float64).eps)
 # By how much a trace may differ from one; a value changes by as much.
 _FEASIBLE = 1e-10
+# Multiples of a dual vector that are tried for a lower bound.
+_SHARES = np.geomspace(1e-6, 1.0, 41)
 # Part of a bound that an allowance for rounding may take before it is worth computing closely.
 _NEGLIGIBLE = 1e-10
 
@@ -130,7 +132,7 @@ class SaddlePoint:
         With a parameter that makes these terms cancel, a kernel value is smaller than their
         rounding errors may be.
         """
-        return self.feature_norms(self.cone.centre)
+        return _roots(self.kernels.centre_diag)
 
     def at(self, w: ArrayLike) -> DualPoint:
         """Return a dual vector, made feasible, with its gradient, bound and best response."""
@@ -200,6 +202,26 @@ class DualPoint:
         """Lower bound of the optimum, ``κ(w) - ½ support(D(w))`` less its rounding."""
         value = self._problem.dual.kappa(self.w) - 0.5 * self.support
         return value - self._allowance(self._rounding_of_lower, value, lambda: self.best_response)
+
+    def rough_lower(self) -> tuple[float, FloatArray]:
+        """Return a lower bound that needs no spectrum of D(w), and the dual vector that proves it.
+
+        ``wᵀK(P)w`` is at most the sum of the sizes of its terms. If P is one matrix, it is also at
+        most that of a gradient with one direction and the same norm. The dual vector is the best
+        multiple of w, which is feasible too.
+        """
+        problem = self._problem
+        most = float(np.square(self._reach(problem.largest_feature_norms)).sum())
+        if isinstance(problem.cone, PSD):  # the gradient of a dictionary is a pass over all of it
+            most = min(most, problem.cone.support_bound(self.gradient))
+        best, proof = problem.dual.kappa(np.zeros_like(self.w)), np.zeros_like(self.w)
+        unit = self._unit * float(np.abs(self.w) @ np.abs(problem.dual.linear))
+        rounding = unit + 0.5 * self._rounding_of_form(problem.largest_feature_norms)
+        for share in _SHARES:
+            bound = problem.dual.kappa(share * self.w) - 0.5 * share**2 * most - share * rounding
+            if bound > best:
+                best, proof = bound, share * self.w
+        return best, proof
 
     def _allowance(
         self, rounding: Callable[[FloatArray], float], value: float, parameter: Callable[[], Point]

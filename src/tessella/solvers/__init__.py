@@ -26,6 +26,7 @@ fixed           The machines of a parameter that is not learned. It is chosen fo
 Measurements are on the page "Benchmarks" of the documentation (``docs/benchmarks.md``).
 """
 
+from tessella.solvers._estimate import Estimate
 from tessella.solvers._fallback import run_solver
 from tessella.solvers._monitor import Monitor, Monitors
 from tessella.solvers._progress import TablePrinter
@@ -51,6 +52,7 @@ from tessella.solvers.working_set import WorkingSetSettings, working_set
 __all__ = [
     "SOLVERS",
     "Callback",
+    "Estimate",
     "IterationRecord",
     "Monitor",
     "Monitors",

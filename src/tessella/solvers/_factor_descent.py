@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from tessella.cones import PSD
 from tessella.problems import DualPoint
-from tessella.solvers._run import Run
+from tessella.solvers._run import Run, StopRun
 
 FloatArray = NDArray[np.float64]
 
@@ -82,9 +82,16 @@ def descend(run: Run, P: FloatArray, w: FloatArray, directions: int, passes: int
     Raises
     ------
     StopRun
-        If the time of the run is over or the run is interrupted.
+        If the time of the run is over or the run is interrupted. The run then has the pair of the
+        best pass.
     """
-    return _Passes(run, w, passes).descend(_leading_factor(P, directions))
+    own = _Passes(run, w, passes)
+    try:
+        return own.descend(_leading_factor(P, directions))
+    except StopRun:
+        if own.best is not None:
+            run.keep_roughly(own.best[1], own.best[2])
+        raise
 
 
 def _leading_factor(P: FloatArray, directions: int) -> FloatArray:
@@ -104,6 +111,7 @@ class _Passes:
         self._cone = cone
         self._goal = max(_LEAST_GOAL, run.tol)
         self._tol = _SVM_TOL * self._goal
+        self.best: tuple[float, FloatArray, FloatArray] | None = None  # value, parameter and dual
         self._duals: deque[FloatArray] = deque(maxlen=_AVERAGED)
 
     def descend(self, U: FloatArray) -> Descent:
@@ -143,6 +151,8 @@ class _Passes:
         answer = self._run.svm_at(P, self._w, self._tol)
         self._w = answer.w
         self._duals.append(answer.w)
+        if self.best is None or answer.objective < self.best[0]:
+            self.best = answer.objective, P, answer.w
         D = self._run.problem.at(answer.w).gradient
         size = self._cone.trace(U @ U.T)
         pull = -0.5 * (1.0 - _FLOOR) * D

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.cones import Point
+from tessella.solvers._estimate import Estimate
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
 
 FloatArray = NDArray[np.float64]
@@ -25,6 +26,12 @@ class Monitor:
     def known(self) -> Sequence[Pair]:
         """Return pairs (parameter, w) to certify first; the run returns nothing worse than them."""
         return ()
+
+    #: Whether the run should estimate its time, at the cost of a few machines on samples.
+    wants_estimate = False
+
+    def estimate(self, estimate: Estimate) -> None:
+        """Receive an estimate of the time of a run that is expected to take long."""
 
     def phase(self, text: str) -> None:
         """Receive a short description of what the run does next."""
@@ -67,6 +74,16 @@ class Monitors(Monitor):
     def known(self) -> Sequence[Pair]:
         """Return the known pairs of all monitors."""
         return [pair for monitor in self._monitors for pair in monitor.known()]
+
+    @property
+    def wants_estimate(self) -> bool:  # type: ignore[override]
+        """Whether one of the monitors wants an estimate."""
+        return any(monitor.wants_estimate for monitor in self._monitors)
+
+    def estimate(self, estimate: Estimate) -> None:
+        """See :meth:`Monitor.estimate`."""
+        for monitor in self._monitors:
+            monitor.estimate(estimate)
 
     def phase(self, text: str) -> None:
         """See :meth:`Monitor.phase`."""

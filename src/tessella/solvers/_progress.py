@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TextIO
 
-from tessella.solvers._result import IterationRecord
+from tessella.solvers._estimate import Estimate
+from tessella.solvers._monitor import Monitor
+from tessella.solvers._result import IterationRecord, SolverResult
 
 _WIDTHS = {
     "iter": 5,
@@ -20,8 +23,8 @@ _WIDTHS = {
 _HEADER = " ".join(f"{name:>{width}}" for name, width in _WIDTHS.items())
 
 
-class TablePrinter:
-    """Callback that writes one line per iteration.
+class TablePrinter(Monitor):
+    """Monitor that writes one line per iteration, and first how long a long run may take.
 
     Parameters
     ----------
@@ -32,7 +35,16 @@ class TablePrinter:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
 
-    def __call__(self, record: IterationRecord) -> None:
+    wants_estimate = True
+
+    def estimate(self, estimate: Estimate) -> None:
+        """Write the expected time."""
+        stream = self._stream or sys.stdout
+        stream.write(f"expected time: {estimate}\n")
+        stream.flush()
+
+    def record(self, record: IterationRecord, answer: Callable[[], SolverResult]) -> None:  # noqa: ARG002
+        """Write the line of a record."""
         stream = self._stream or sys.stdout
         if record.iteration == 0:
             stream.write(_HEADER + "\n")

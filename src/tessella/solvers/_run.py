@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.backend import KernelOnDemand, MachineForms, effective_threads, limit_blas
+from tessella.backend import (
+    KernelOnDemand,
+    MachineForms,
+    OutOfTimeError,
+    deadline,
+    effective_threads,
+    limit_blas,
+)
 from tessella.cones import Point
 from tessella.kernels import KernelWorkspace, SharedKernels
 from tessella.kernels._base import suitable_form
 from tessella.problems import Certificate, DualPoint, SaddlePoint
+from tessella.solvers._clock import Forecast, RunClock
 from tessella.solvers._monitor import Callback as Callback
 from tessella.solvers._monitor import as_monitor
+from tessella.solvers._plain import plain_machines
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
 from tessella.svm import (
     DualProblem,
@@ -24,6 +32,7 @@ from tessella.svm import (
     SmoothDual,
     best_intercepts,
     relative_gap,
+    shared_product,
     solve_dual,
     solve_machines,
     whole_matrix,
@@ -37,8 +46,6 @@ Kernels = NDArray[Any] | Iterable[NDArray[Any] | KernelOnDemand] | MachineForms
 UNBOUNDED_SOLVERS = "'newton', 'joint', 'frank-wolfe', 'apd', 'hybrid' and 'simple-mkl'"
 
 
-_SLOW_SIDE = 400  # of a matrix, from which on one decomposition takes a noticeable time
-_GROWTH = 2.6  # exponent of its time, because small ones are slow for their size
 _DECOMPOSITIONS = 3  # of a large parameter, between two looks at the clock
 
 
@@ -106,6 +113,8 @@ class Run:
         Number of threads of the SVM solves.
     callback : callable, Monitor or None
         Called with each :class:`IterationRecord`, or a :class:`Monitor` that follows the run.
+    is_part : bool, default=False
+        Whether the run is a part of another one, which has a first pair of its own.
 
     Attributes
     ----------
@@ -113,6 +122,8 @@ class Run:
         The problem of the run.
     tol : float
         Relative gap at which the run ends.
+    clock : RunClock
+        The time of the run.
     """
 
     def __init__(
@@ -125,36 +136,53 @@ class Run:
         time_limit: float | None,
         n_jobs: int | None,
         callback: Callback | None,
+        is_part: bool = False,
     ) -> None:
         self.problem = problem
         self.tol = tol
         self._name = name
         self._max_iter = max_iter
-        self._start = time.monotonic()
-        self._deadline = None if time_limit is None else self._start + time_limit
-        side = problem.cone.largest_side
-        slow = time_limit is not None and side >= _SLOW_SIDE
-        self._ahead = _decomposition_seconds(side) if slow else 0.0
-        self._is_large = problem.cone.degree >= _SLOW_SIDE
+        self.clock = RunClock(time_limit, problem.cone)
         self.n_jobs = n_jobs
         self._monitor = as_monitor(callback)
+        self._forecast = Forecast(self.clock, self._monitor, tol)
         self._history: list[IterationRecord] = []
         self._n_svm = self._svm_iter = self._n_newton = 0
         self._best: tuple[Point, FloatArray, Certificate] | None = None
         self._bound = -np.inf
         self._bound_w: FloatArray | None = None
         self._workspace = KernelWorkspace(problem.kernels.dtype)
+        self._is_part = is_part
 
     def begin(self) -> None:
-        """Certify the pairs of an earlier run, and stop if no iterations are allowed."""
+        """Certify the pairs of an earlier run, and stop if no iterations are allowed.
+
+        A run with a time limit that has no such pairs gets one of machines with a fixed kernel.
+        """
+        known = self._monitor.known()
+        if known:
+            self._check_start()
+        elif self.problem.fixed is None and not self._is_part:
+            self._begin_plainly()
         self._check_start()
-        for P, w in self._monitor.known():
+        for P, w in known:
             self._keep(P, self.problem.at(w))
         if self.has_answer and self._max_iter == 0:
             raise StopRun(SolverStatus.MAX_ITER)
 
+    def _begin_plainly(self) -> None:
+        """Solve machines with a fixed kernel, and tell how long the run may take by their time."""
+        if self.clock.deadline is None and not self._monitor.wants_estimate:
+            return
+        growth = plain_machines(self, with_gradient=self._monitor.wants_estimate)
+        seconds = growth.seconds(self.problem.dual.size)
+        if self.clock.is_large or self.problem.dual.is_smooth:
+            self.clock.machine_seconds = seconds
+        self._forecast.by_machines(seconds, smooth=self.problem.dual.is_smooth)
+
     def phase(self, text: str) -> None:
         """Tell the monitor what the run does next."""
+        self.clock.begin_phase()
         self._monitor.phase(text)
 
     @property
@@ -191,12 +219,32 @@ class Run:
         forms of these matrices.
         """
         self.phase(f"SVM {self._n_svm + 1} on {self.problem.dual.size} rows")
-        answer, stopped = self._solve_machines(K, self.problem.dual, w0, tol)
+        problem = self.problem
+        answer, stopped = self._solve_machines(K, problem.dual, w0, tol)
         if stopped is not None:
-            if not self.has_answer:  # an inexact SVM still proves bounds
-                self._keep(P, self.problem.at(answer.w))
+            # An inexact SVM still proves bounds, and may be better than what is known.
+            cheap = len(problem.dual.starts) == 1 and not self.clock.is_large
+            if cheap or not self.has_answer:
+                self._keep(P, problem.at(answer.w))
             raise StopRun(stopped)
         return answer
+
+    def solved_apart(
+        self,
+        K: Kernels,
+        dual: DualProblem,
+        tol: float,
+    ) -> FloatArray:
+        """Return the dual vector of the machines on a part of the rows, without counting them.
+
+        When the time of the run is over, it is the best one so far.
+        """
+        counts = self._n_svm, self._svm_iter
+        answer, stopped = self._solve_machines(K, dual, None, tol)
+        self._n_svm, self._svm_iter = counts
+        if stopped is SolverStatus.INTERRUPTED:
+            raise StopRun(stopped)
+        return answer.w
 
     def svm_at(
         self, P: Point, w0: FloatArray | None, tol: float, certified: Point | None = None
@@ -295,13 +343,13 @@ class Run:
         with limit_blas(threads, len(matrix)):
             answer = SmoothDual(matrix, dual)
             w = dual.feasible(answer.w)
-            scores = self.problem.kernels.times(matrix, w)
+            scores = shared_product(matrix, w)
         residual = answer.residual - answer.intercepts[dual.machine_of]
         return SvmAnswer(w, residual, dual.kappa(w) - 0.5 * float(w @ scores))
 
     def seconds_left(self) -> float | None:
         """Seconds until the time limit of the run; None without a limit."""
-        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        return self.clock.left
 
     def record(self, P: Point, w: FloatArray, step: float) -> DualPoint:
         """Certify an iterate, keep it if it is the best, and stop if the run is over.
@@ -332,6 +380,7 @@ class Run:
         self._check_start()
         self._keep(P, point)
         entry = self._add_record(step)
+        self._forecast.revise(self._history)
         reason = self._monitor.record(entry, lambda: self.finish(SolverStatus.INTERRUPTED))
         if self.gap <= self.tol:
             raise StopRun(SolverStatus.OPTIMAL)
@@ -345,7 +394,7 @@ class Run:
     def _add_record(self, step: float) -> IterationRecord:
         entry = IterationRecord(
             iteration=len(self._history),
-            time=time.monotonic() - self._start,
+            time=self.clock.elapsed,
             value=self.value,
             bound=self._bound,
             gap=self.gap,
@@ -362,36 +411,52 @@ class Run:
         self._n_svm += 1
 
     def count_newton(self, steps: int = 1) -> None:
-        """Count Newton steps of the joint method."""
+        """Count Newton steps of the joint method, and take the time of a step."""
         self._n_newton += steps
+        self.clock.end_newton_step()
 
     def check_time(self) -> None:
         """Stop the run if its time is over and it has a certified pair to return."""
-        if self.has_answer and self._is_late(_DECOMPOSITIONS):
+        if self.has_answer and self.clock.is_late(_DECOMPOSITIONS):
             raise StopRun(SolverStatus.TIME_LIMIT)
 
-    def _is_late(self, decompositions: int) -> bool:
-        """Whether the time is over, or will be after some decompositions of a large parameter."""
-        if self._deadline is None:
-            return False
-        return time.monotonic() + decompositions * self._ahead >= self._deadline
-
     def _check_start(self) -> None:
-        """Stop a run of a large parameter whose time is over before it has a certified pair.
+        """Stop a run of a large parameter without the time for another step.
 
-        A smaller parameter gets the certificate of its first machine, late as it may be. Where one
-        decomposition of the parameter may take longer than the whole time, the run ends with the
-        pair that costs nothing: the centre of the cone and the dual vector of zeros, whose bounds
-        are those of a constant function.
+        Without a time limit to end early for, or with a smaller parameter, the run gets the
+        certificate of its first machine, late as it may be.
         """
-        if self.has_answer or not (self._is_large and self._is_late(1)):
-            return
+        if self.clock.has_long_steps and self.clock.is_late(1):
+            if not self.has_answer:
+                self.keep_constant()
+            raise StopRun(SolverStatus.TIME_LIMIT)
+
+    def keep_constant(self) -> None:
+        """Keep the pair that costs nothing, whose bounds are those of a constant function.
+
+        It is a parameter for which nothing was learned, with the dual vector of zeros.
+        """
         dual, fixed = self.problem.dual, self.problem.fixed
-        w, P = np.zeros(dual.size), self.problem.cone.centre if fixed is None else fixed
+        w = np.zeros(dual.size)
         intercept, loss = best_intercepts(dual, w)
         self._bound, self._bound_w = dual.kappa(w), w
+        P = self.problem.kernels.plain_parameter if fixed is None else fixed
         self._best = (P, w, Certificate(loss, self._bound, intercept))
-        raise StopRun(SolverStatus.TIME_LIMIT)
+
+    def keep_roughly(self, P: Point, w: FloatArray) -> None:
+        """Keep a pair with a lower bound that needs no decomposition and no pass over a dictionary.
+
+        The pair is that of a constant function if it would be worse.
+        """
+        if not self.has_answer:
+            self.keep_constant()
+        point = self.problem.at(w)
+        upper, intercept = point.upper(P)
+        bound, w_bound = point.rough_lower()
+        if bound > self._bound:
+            self._bound, self._bound_w = bound, w_bound
+        if upper < self.value:
+            self._best = (P, point.w, Certificate(upper, self._bound, intercept))
 
     def replace(self, P: Point, w: FloatArray) -> bool:
         """Replace the best pair by a sparser one if its certificate is nearly as good.
@@ -461,17 +526,6 @@ class Run:
         )
 
 
-def _decomposition_seconds(side: int) -> float:
-    """Seconds that the decomposition of a large parameter takes, by a small one on this machine."""
-    sample = np.random.default_rng(0).standard_normal((_SLOW_SIDE // 2, _SLOW_SIDE // 2))
-    seconds = []
-    for _ in range(2):  # the first one also loads what it needs
-        started = time.monotonic()
-        np.linalg.eigh(sample + sample.T)
-        seconds.append(time.monotonic() - started)
-    return float(min(seconds) * (side / len(sample)) ** _GROWTH)
-
-
 def _blocks(K: NDArray[Any], dual: DualProblem) -> Iterator[NDArray[Any]]:
     """Yield the matrix of each machine, from a block diagonal or a shared matrix."""
     shared = len(K) * len(dual.starts) == dual.size
@@ -508,10 +562,15 @@ def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:
     SolverResult
     """
     try:
-        run.begin()
-        status = body(run)
+        with deadline(run.clock.deadline):
+            run.begin()
+            status = body(run)
     except StopRun as stop:
         status = stop.status
+    except OutOfTimeError:
+        if not run.has_answer:
+            run.keep_constant()
+        status = SolverStatus.TIME_LIMIT
     except KeyboardInterrupt:
         if not run.has_answer:
             raise

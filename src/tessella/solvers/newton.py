@@ -264,6 +264,7 @@ class _Newton:
 
     def _at(self, P: Point, step: float) -> _Iterate:
         """Solve the machines of a parameter, and record the pair."""
+        self._run.check_time()
         self._run.phase(f"linear system on {self._problem.kernels.machines[0].n_samples} rows")
         duals = solve_smooth(self._problem.kernels, self._problem.dual, P)
         self._run.count_svm()

@@ -16,6 +16,7 @@ from tessella.solvers._factor_descent import descend
 from tessella.solvers._majorant import balanced_start, majorant_start
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, require_bounds, run_to_end
+from tessella.solvers._samples import sample_strata
 from tessella.solvers.central_path import (
     RestrictedProblem,
     WholeProblem,
@@ -23,7 +24,7 @@ from tessella.solvers.central_path import (
     neutral_alpha,
     state_near,
 )
-from tessella.svm import CentralPathState, DualProblem, InteriorPoint
+from tessella.svm import CentralPathState, InteriorPoint
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -312,6 +313,8 @@ class _WorkingSet:
         kernels, dual = self._problem.kernels, self._dual
         while count := self._cone.subsample_size(dual.size, self._least_rows):
             rows, weight = sample_strata(dual, count, np.random.default_rng(0))
+            if 2 * len(rows) > dual.size:
+                break  # of many machines, each keeps samples of both classes
             kernels, dual = kernels.subset(rows), dual.restrict(rows, weight)
             samples.append(SaddlePoint(kernels, dual))
         return samples
@@ -343,6 +346,7 @@ class _WorkingSet:
             time_limit=self._run.seconds_left(),
             n_jobs=self._run.n_jobs,
             callback=None,
+            is_part=True,
         )
         rounds = _WorkingSet(run, sample.cone.centre if P is None else P, None, self._settings)
         answer = run_to_end(run, rounds.iterate)
@@ -538,21 +542,3 @@ def machines_come_first(cone: Cone, settings: WorkingSetSettings = DEFAULT_SETTI
     A few machines are then nearly optimal.
     """
     return isinstance(cone, PSD) and cone.degree >= settings.many_params
-
-
-def sample_strata(
-    dual: DualProblem, count: int, rng: np.random.Generator
-) -> tuple[Rows, FloatArray]:
-    """Return about `count` random samples, ascending, and how many samples each represents.
-
-    Every machine and every class is represented in proportion to its size, by at least two
-    samples, because the dual vector of a machine without one of its classes could not move.
-    """
-    kind = 4 * dual.machine_of + 2 * (dual.upper > 0) + (dual.lower < 0)
-    _, stratum, sizes = np.unique(kind, return_inverse=True, return_counts=True)
-    share = np.minimum(np.maximum(2, np.round(count * sizes / dual.size)), sizes).astype(np.intp)
-    order = rng.permutation(dual.size)
-    order = order[np.argsort(stratum[order], kind="stable")]
-    place = np.arange(dual.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    rows = np.sort(order[place < np.repeat(share, sizes)])
-    return rows, (sizes / share)[stratum[rows]]
