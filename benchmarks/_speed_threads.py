@@ -58,21 +58,18 @@ def _roofs(session: Session) -> dict[str, float]:
     rows, weights = rng.random((_ROOF_ROWS, 8)), rng.random((2, _ROOF_ROWS))
     out = np.empty((_ROOF_ROWS, 2))
 
-    def loops(threads: int) -> Callable[[], Any]:
+    def loops(threads: int) -> Callable[[], None]:
         return lambda: max_product_apply(rows, rows, weights, out, threads)
 
-    def products(threads: int) -> Callable[[], Any]:
-        def call() -> None:
-            with threadpool_limits(threads, "blas"):
-                gemm_rate(np.float64, 1)
+    def gemm(threads: int) -> float:
+        with threadpool_limits(threads, "blas"):
+            return gemm_rate(np.float64)
 
-        return call
-
-    found = {}
-    for name, calls in (("max-product loop", loops), ("GEMM", products)):
-        one, several = alternate(calls(1), calls(session.threads))
-        found[name] = one.best / several.best
-    return found
+    one, several = alternate(loops(1), loops(session.threads))
+    return {
+        "max-product loop": one.best / several.best,
+        "GEMM": gemm(session.threads) / gemm(1),
+    }
 
 
 def _shown(roofs: dict[str, float]) -> str:

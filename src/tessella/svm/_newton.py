@@ -29,8 +29,8 @@ FloatArray = NDArray[np.float64]
 class FreeKernel:
     """Kernel matrix of the free samples and its Cholesky factor, in the memory of the matrix.
 
-    The factor is in one triangle and the matrix in the other, because new memory for a large
-    matrix costs about as much time as half of its factorisation.
+    The factor is in one triangle and the matrix in the other, because finding new memory for a
+    large matrix takes time that no thread can share.
 
     Parameters
     ----------
