@@ -85,7 +85,7 @@ def _fit_cell(data: Dataset, whole: Dataset, session: Session) -> dict[str, Any]
         session,
         f"{data.name} {len(data.y)} RBF C={theirs['C']:g} gamma={theirs['gamma']:g}",
         lambda: rbf.fit(data.X, target),
-        lambda: _quiet_fit(model, data.X, data.y),
+        lambda: quiet_fit(model, data.X, data.y),
         describe,
     )
     return {
@@ -105,7 +105,7 @@ def _fit_cell(data: Dataset, whole: Dataset, session: Session) -> dict[str, Any]
     }
 
 
-def _quiet_fit(model: Any, X: Any, y: Any) -> Any:
+def quiet_fit(model: Any, X: Any, y: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is reported instead
         return model.fit(X, y)
@@ -163,7 +163,7 @@ def growth(session: Session) -> Outcome:
         data = load("cadata", rows, session.seed)
         prepare_memory(24.0 * rows**2)
         model = estimator(data.task, tol=TOL, n_jobs=session.threads)
-        clock = alternate(partial(_quiet_fit, model, data.X, data.y))[0]
+        clock = alternate(partial(quiet_fit, model, data.X, data.y))[0]
         cells.append({"rows": rows, "seconds": clock.best, **fit_facts(clock.result)})
         say(f"  {rows} rows: {text(clock.best)} s, gap {cells[-1]['gap']:.1e}")
     rows_log, seconds_log = (np.log([cell[key] for cell in cells]) for key in ("rows", "seconds"))

@@ -8,14 +8,13 @@ problem stated in `tessella.problems`; how good that P is, an exact SVM of ours 
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
-import venv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _common import Dataset, load, saddle_point, say, solve
+from _environments import environment
 from _report import text
 from _speed import (
     LONG,
@@ -106,7 +105,8 @@ def _cell(data: Dataset, session: Session) -> dict[str, Any]:
 
 
 def _run_peer(data: Dataset, session: Session) -> dict[str, Any]:
-    python = _environment(session.arguments.output / "cache" / "pypmkl-environment")
+    folder = session.arguments.output / "cache" / "pypmkl-environment"
+    python = environment(folder, _REQUIREMENTS)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rows.npz"
         np.savez(table, X=data.X, y=standardised(data))
@@ -133,20 +133,6 @@ def _fastest(python: str, request: dict[str, Any], threads: int) -> dict[str, An
             break
     kept = [[run["blas_threads"], run["seconds"]] for run in runs]
     return min(runs, key=lambda run: run["seconds"]) | {"runs": kept}
-
-
-def _environment(folder: Path) -> str:
-    """The Python of pyPMKL's environment, made when it is not there yet."""
-    python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-    ready = folder / "complete"
-    if not ready.is_file():
-        say("  making the environment of pyPMKL")
-        venv.create(folder, with_pip=True, clear=True)
-        for packages in _REQUIREMENTS:
-            command = [str(python), "-m", "pip", "install", "--quiet", *packages]
-            subprocess.run(command, check=True, capture_output=True)
-        ready.touch()
-    return str(python)
 
 
 # ------------------------------------------------------------------------------- certificates

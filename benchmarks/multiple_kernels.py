@@ -15,16 +15,14 @@ multiple-kernels.md.
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import tempfile
 import time
-import venv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _common import CLASSIFICATION, EPSILON, Dataset, load, options, say, solve
+from _environments import environment
 from _report import text, write_report
 from _speed import in_process
 from numpy.typing import NDArray
@@ -56,7 +54,7 @@ def main() -> None:
         "--limit", type=float, default=120.0, help="seconds for SimpleMKL (default: 120)"
     )
     arguments = parser.parse_args()
-    python = environment(arguments.output / "cache" / "mklpy-environment")
+    python = environment(arguments.output / "cache" / "mklpy-environment", _REQUIREMENTS)
     records = []
     for name in arguments.datasets:
         data = load(name, arguments.rows, arguments.seed)
@@ -67,20 +65,6 @@ def main() -> None:
     write_report(
         arguments, "multiple-kernels", records, list(COLUMNS), [_row(record) for record in records]
     )
-
-
-def environment(folder: Path) -> str:
-    """The Python of MKLpy's environment, made when it is not there yet."""
-    python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-    ready = folder / "complete"
-    if not ready.is_file():
-        say("making the environment of MKLpy")
-        venv.create(folder, with_pip=True, clear=True)
-        for packages in _REQUIREMENTS:
-            command = [str(python), "-m", "pip", "install", "--quiet", *packages]
-            subprocess.run(command, check=True, capture_output=True)
-        ready.touch()
-    return str(python)
 
 
 def problem_of(data: Dataset) -> tuple[FittedDictionary, SaddlePoint]:

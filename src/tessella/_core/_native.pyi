@@ -140,7 +140,7 @@ def solve_dual(
     w: NDArray[float64],
     gradient: NDArray[float64],
     tol: float,
-    resumed: bool,
+    gradient_at: NDArray[float64] | None,
     max_iter: int,
     block_size: int,
     seconds: float,

@@ -24,25 +24,26 @@ class Block {
  public:
   // Of at most `capacity` samples out of `size`.
   Block(std::size_t capacity, std::size_t size)
-      : capacity_(capacity), marks_(size, 0), kernel_(capacity * capacity) {
+      : capacity_(capacity),
+        stride_(capacity + kApart),
+        marks_(size, 0),
+        kernel_(capacity * stride_) {
     for (auto* values : {&epsilon_, &lower_, &upper_, &diagonal_, &w_, &gradient_, &up_, &down_})
       values->resize(capacity);
   }
 
-  // Chooses the samples of the next round, among them `first` and `second`. The largest derivative
-  // of the objective when a sample grows is ends.up, the smallest when one shrinks ends.down,
-  // which is less.
+  // Chooses the samples of the next round, among them the two that violate the optimality
+  // conditions most. The largest derivative of the objective when a sample grows is ends.up, the
+  // smallest when one shrinks ends.down, which is less.
   template <class Rows>
-  void choose(const Rows& rows, const Samples& all, const Extremes& ends, std::size_t first,
-              std::size_t second, int threads) {
+  void choose(const Rows& rows, const Samples& all, const Extremes& ends, int threads) {
     // Of each round a quarter is new: with more, samples leave before they have found their values.
     const std::size_t fresh = arrivals_.empty() ? capacity_ : capacity_ / 4;
+    const std::size_t each = std::max<std::size_t>(1, fresh / 2);
     added_.clear();
     chosen_ = 0;
-    choose_one(first);
-    choose_one(second);
-    choose_violators(all, ends, fresh / 2, true);
-    choose_violators(all, ends, fresh / 2, false);
+    choose_violators(all, ends, each, true);
+    choose_violators(all, ends, each, false);
     choose_members(all);
     replace_members();
     fill_kernel(rows, threads);
@@ -92,8 +93,11 @@ class Block {
 
  private:
   static constexpr char kMember = 1, kChosen = 2;  // of the last round, of the next one
+  // Between rows of the block: with a power of two, all entries of a column would compete for the
+  // same few lines of a cache.
+  static constexpr std::size_t kApart = 8;
 
-  T* kernel_row(std::size_t i) { return kernel_.data() + i * capacity_; }
+  T* kernel_row(std::size_t i) { return kernel_.data() + i * stride_; }
 
   static double violation(const Samples& s) {
     const Extremes ends = loops().extremes_of(s.gradient, s.up_offset, s.down_offset, s.size);
@@ -175,18 +179,18 @@ class Block {
   template <class Rows>
   void fill_kernel(const Rows& rows, int threads) {
     const std::size_t count = members_.size();
-    new_rows_.resize(added_.size() * capacity_);
-    rows.entries(added_.data(), added_.size(), members_.data(), count, new_rows_.data(), capacity_,
+    new_rows_.resize(added_.size() * stride_);
+    rows.entries(added_.data(), added_.size(), members_.data(), count, new_rows_.data(), stride_,
                  threads);
     constexpr std::size_t kTogether = 8;  // columns, so that rows are read and written in a line
     for (std::size_t first = 0; first < added_.size(); first += kTogether) {
       const std::size_t last = std::min(first + kTogether, added_.size());
       for (std::size_t j = 0; j < count; ++j)
         for (std::size_t i = first; i < last; ++i)
-          kernel_row(j)[places_[i]] = new_rows_[i * capacity_ + j];
+          kernel_row(j)[places_[i]] = new_rows_[i * stride_ + j];
     }
     for (std::size_t i = 0; i < added_.size(); ++i)
-      std::copy_n(new_rows_.data() + i * capacity_, count, kernel_row(places_[i]));
+      std::copy_n(new_rows_.data() + i * stride_, count, kernel_row(places_[i]));
   }
 
   void read(const Samples& all) {
@@ -209,13 +213,13 @@ class Block {
             w_.data(), gradient_.data(), up_.data(), down_.data(), floor_};
   }
 
-  const std::size_t capacity_;
+  const std::size_t capacity_, stride_;
   std::size_t chosen_ = 0;
   std::vector<std::size_t> members_;   // by their places in the block
   std::vector<std::size_t> arrivals_;  // places, of the member that came first at first
   std::vector<std::size_t> added_, places_;
   std::vector<char> marks_;
-  std::vector<T> kernel_, new_rows_;  // in rows of `capacity_`
+  std::vector<T> kernel_, new_rows_;  // in rows of `stride_`
   std::vector<double> epsilon_, lower_, upper_, diagonal_, w_, gradient_, up_, down_;
   double floor_ = 0.0;
   double part_[2] = {0.5, 0.5};

@@ -49,14 +49,6 @@ const T* KernelRows<T>::row(std::size_t k) {
 }
 
 template <class T>
-const T* KernelRows<T>::passing_row(std::size_t k) {
-  if (slot_of_row_[k] != kNone) return slots_[slot_of_row_[k]].values.get();
-  passing_.resize(count_);
-  compute(k, passing_.data());
-  return passing_.data();
-}
-
-template <class T>
 std::size_t KernelRows<T>::free_slot() {
   if (used_ < capacity_) {
     if (used_ == slots_.size())

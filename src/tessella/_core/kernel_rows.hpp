@@ -35,9 +35,6 @@ class KernelRows {
   // Valid until three other rows have been asked for.
   const T* row(std::size_t k);
 
-  // A row that is not kept, if it is not known already. Valid until the next one is asked for.
-  const T* passing_row(std::size_t k);
-
   double diagonal(std::size_t k) const;
 
   // out = K w, in double precision, without the rows.
@@ -71,7 +68,6 @@ class KernelRows {
   FactorPanels panels_;
   std::vector<std::size_t> slot_of_row_;
   std::vector<Slot> slots_;
-  std::vector<T> passing_;
   std::size_t used_ = 0, newest_ = kNone, oldest_ = kNone;
 };
 

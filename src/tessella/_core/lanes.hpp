@@ -57,6 +57,9 @@ TESSELLA_INLINE Register magnitude(Register a) { return _mm512_abs_pd(a); }
 TESSELLA_INLINE Register where_positive(Register sign, Register a) {
   return _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(sign, _mm512_setzero_pd(), _CMP_GT_OQ), a);
 }
+TESSELLA_INLINE bool some_equal(Register a, Register b) {
+  return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ) != 0;
+}
 
 #elif defined(__AVX2__)
 
@@ -80,6 +83,9 @@ TESSELLA_INLINE Register magnitude(Register a) {
 }
 TESSELLA_INLINE Register where_positive(Register sign, Register a) {
   return _mm256_and_pd(_mm256_cmp_pd(sign, _mm256_setzero_pd(), _CMP_GT_OQ), a);
+}
+TESSELLA_INLINE bool some_equal(Register a, Register b) {
+  return _mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_EQ_OQ)) != 0;
 }
 
 #elif defined(__x86_64__) || defined(_M_X64)
@@ -107,6 +113,9 @@ TESSELLA_INLINE Register magnitude(Register a) { return _mm_andnot_pd(_mm_set1_p
 TESSELLA_INLINE Register where_positive(Register sign, Register a) {
   return _mm_and_pd(_mm_cmpgt_pd(sign, _mm_setzero_pd()), a);
 }
+TESSELLA_INLINE bool some_equal(Register a, Register b) {
+  return _mm_movemask_pd(_mm_cmpeq_pd(a, b)) != 0;
+}
 
 #elif defined(__aarch64__) || defined(_M_ARM64)
 
@@ -132,6 +141,10 @@ TESSELLA_INLINE Register magnitude(Register a) { return vabsq_f64(a); }
 TESSELLA_INLINE Register where_positive(Register sign, Register a) {
   return vbslq_f64(vcgtq_f64(sign, vdupq_n_f64(0.0)), a, vdupq_n_f64(0.0));
 }
+TESSELLA_INLINE bool some_equal(Register a, Register b) {
+  const uint64x2_t equal = vceqq_f64(a, b);
+  return (vgetq_lane_u64(equal, 0) | vgetq_lane_u64(equal, 1)) != 0;
+}
 
 #else
 
@@ -150,6 +163,7 @@ TESSELLA_INLINE Register lower(Register a, Register b) { return a < b ? a : b; }
 TESSELLA_INLINE Register higher(Register a, Register b) { return a > b ? a : b; }
 TESSELLA_INLINE Register magnitude(Register a) { return a < 0.0 ? -a : a; }
 TESSELLA_INLINE Register where_positive(Register sign, Register a) { return sign > 0.0 ? a : 0.0; }
+TESSELLA_INLINE bool some_equal(Register a, Register b) { return a == b; }
 
 #endif
 
@@ -238,6 +252,12 @@ TESSELLA_INLINE Lanes where_positive(const Lanes& sign, const Lanes& a) {
   for (std::size_t k = 0; k < kParts; ++k)
     result.part[k] = where_positive(sign.part[k], a.part[k]);
   return result;
+}
+
+TESSELLA_INLINE bool some_equal(const Lanes& a, const Lanes& b) {
+  bool found = false;
+  for (std::size_t k = 0; k < kParts; ++k) found = found || some_equal(a.part[k], b.part[k]);
+  return found;
 }
 
 // The sum in the order of the lanes, which is the same for every instruction set.

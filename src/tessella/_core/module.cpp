@@ -1,11 +1,13 @@
 // Bindings of the compiled core. Checks that shapes fit; everything else is checked in Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -25,6 +27,7 @@ using namespace nb::literals;
 namespace {
 
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using PointOrNone = std::optional<Vector>;
 using MutableVector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using MutableMatrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -114,17 +117,20 @@ bool interrupted() {
 template <class Rows>
 nb::tuple solve_dual(Rows& rows, std::size_t size, const Vector& linear, const Vector& epsilon,
                      const Vector& lower, const Vector& upper, MutableVector w,
-                     MutableVector gradient, double tol, bool resumed, std::int64_t max_iter,
-                     std::size_t block_size, double seconds, int threads) {
+                     MutableVector gradient, double tol, const PointOrNone& gradient_at,
+                     std::int64_t max_iter, std::size_t block_size, double seconds, int threads) {
   for (const std::size_t length : {linear.shape(0), epsilon.shape(0), lower.shape(0),
                                    upper.shape(0), w.shape(0), gradient.shape(0)})
     if (length != size) throw std::invalid_argument("solve_dual: lengths do not fit");
+  if (gradient_at && gradient_at->shape(0) != size)
+    throw std::invalid_argument("solve_dual: lengths do not fit");
   if (size == 0) throw std::invalid_argument("solve_dual: no samples");
   if (block_size == 1 || block_size > size)
     throw std::invalid_argument("solve_dual: a block has 2 samples at least, and not more than all");
   const tessella::DualProblem problem{size, linear.data(), epsilon.data(), lower.data(),
                                       upper.data()};
-  const tessella::DualLimits limits{tol, resumed, max_iter, block_size, seconds, interrupted};
+  const tessella::DualLimits limits{tol, gradient_at ? gradient_at->data() : nullptr, max_iter,
+                                    block_size, seconds, interrupted};
   tessella::DualReport report;
   {
     const Computing computing;
@@ -244,22 +250,23 @@ void push_machines(const Matrix& room, const Numbers& starts, const Numbers& ind
 template <class T>
 nb::tuple solve_dense(const Kernel<T>& kernel, const Vector& linear, const Vector& epsilon,
                       const Vector& lower, const Vector& upper, MutableVector w,
-                      MutableVector gradient, double tol, bool resumed, std::int64_t max_iter,
+                      MutableVector gradient, double tol, const PointOrNone& gradient_at,
+                     std::int64_t max_iter,
                       std::size_t block_size, double seconds, int threads) {
   if (kernel.shape(0) != kernel.shape(1))
     throw std::invalid_argument("solve_dual: the kernel matrix is not square");
   tessella::DenseRows<T> rows(kernel.data(), kernel.shape(0));
   return solve_dual(rows, kernel.shape(0), linear, epsilon, lower, upper, w, gradient, tol,
-                    resumed, max_iter, block_size, seconds, threads);
+                    gradient_at, max_iter, block_size, seconds, threads);
 }
 
 template <class T>
 nb::tuple solve_rows(tessella::KernelRows<T>& rows, const Vector& linear, const Vector& epsilon,
                      const Vector& lower, const Vector& upper, MutableVector w,
-                     MutableVector gradient, double tol, bool resumed, std::int64_t max_iter,
-                     std::size_t block_size, double seconds, int threads) {
+                     MutableVector gradient, double tol, const PointOrNone& gradient_at,
+                     std::int64_t max_iter, std::size_t block_size, double seconds, int threads) {
   return solve_dual(rows, rows.size(), linear, epsilon, lower, upper, w, gradient, tol,
-                    resumed, max_iter, block_size, seconds, threads);
+                    gradient_at, max_iter, block_size, seconds, threads);
 }
 
 template <class T>
@@ -426,7 +433,7 @@ NB_MODULE(_native, m) {
   const auto define = [&](auto function) {
     m.def("solve_dual", function, "kernel"_a.noconvert(), "linear"_a, "epsilon"_a, "lower"_a,
           "upper"_a, "w"_a.noconvert(), "gradient"_a.noconvert(), "tol"_a,
-          "resumed"_a, "max_iter"_a, "block_size"_a, "seconds"_a, "threads"_a, doc);
+          nb::arg("gradient_at").none(), "max_iter"_a, "block_size"_a, "seconds"_a, "threads"_a, doc);
   };
   define(&solve_dense<double>);
   define(&solve_dense<float>);

@@ -59,8 +59,8 @@ class DualSolver {
   }
 
   DualReport run() {
-    if (limits_.resumed)
-      find_up();
+    if (limits_.gradient_at != nullptr)
+      update_gradient();
     else
       restart();
     in_blocks_ = blocks_pay();
@@ -68,16 +68,13 @@ class DualSolver {
     std::int64_t next_test = warm_ ? 0 : test_period_, next_glance = warm_ ? glance_period_ : 0;
     DualStatus status = DualStatus::kOptimal;
     while (true) {
-      const auto* row_i = in_blocks_ ? rows_.passing_row(up_.index) : rows_.row(up_.index);
-      const Partner partner =
-          row_loops_.find_partner(row_i, Growing{up_.value, diagonal_[up_.index]}, diagonal_.data(),
-                       gradient_, down_offset_.data(), samples_.curvature_floor, size_);
-      bool stationary = up_.value <= -kBlocked / 2 || partner.gain <= 0.0;
       if (iteration_ >= next_glance) {
         next_glance = iteration_ + glance_period_;
         if (looks_optimal()) next_test = iteration_;
         in_blocks_ = blocks_pay();
       }
+      // The best pair of a block is found within it.
+      bool stationary = in_blocks_ ? violation() <= 0.0 : !find_pair();
       if (stationary || iteration_ >= next_test) {
         next_test = iteration_ + test_period_;
         measure();
@@ -89,16 +86,9 @@ class DualSolver {
         }
       }
       if (limit_reached(status)) break;
-      if (in_blocks_ && block_round(partner.index)) continue;
-      const auto* row_j = rows_.row(partner.index);
-      const double step = move_pair(samples_, up_.index, partner.index, row_i[partner.index]);
-      if (step == 0.0) {
-        if (confirmed(status)) break;
-        continue;
-      }
-      fresh_ = false;
-      ++iteration_;
-      up_ = row_loops_.update_and_find_up(row_i, row_j, step, gradient_, up_offset_.data(), size_);
+      const bool moved =
+          in_blocks_ ? block_round() || (find_pair() && pair_step()) : pair_step();
+      if (!moved && confirmed(status)) break;
     }
     // At the end of a budget the caller goes on from here: the updated gradient will do.
     if (!fresh_ && status != DualStatus::kMaxIter) recompute_gradient();
@@ -123,11 +113,38 @@ class DualSolver {
     return met_again && support <= static_cast<std::int64_t>(limits_.block_size);
   }
 
+  // The sample that gains most by growing and its best partner. Returns whether there is a pair.
+  bool find_pair() {
+    if (!up_is_known_) {  // a step of zero along any pair only searches
+      up_ = loops_.of_double.update_and_find_up(gradient_, gradient_, 0.0, gradient_,
+                                                up_offset_.data(), size_);
+      up_is_known_ = true;
+    }
+    partner_ = row_loops_.find_partner(rows_.row(up_.index),
+                                       Growing{up_.value, diagonal_[up_.index]}, diagonal_.data(),
+                                       gradient_, down_offset_.data(), samples_.curvature_floor,
+                                       size_);
+    return up_.value > -kBlocked / 2 && partner_.gain > 0.0;
+  }
+
+  // Moves the pair that was found. Returns whether it could be moved.
+  bool pair_step() {
+    const std::size_t i = up_.index, j = partner_.index;
+    const auto* row_i = rows_.row(i);
+    const auto* row_j = rows_.row(j);
+    const double step = move_pair(samples_, i, j, row_i[j]);
+    if (step == 0.0) return false;
+    fresh_ = false;
+    ++iteration_;
+    up_ = row_loops_.update_and_find_up(row_i, row_j, step, gradient_, up_offset_.data(), size_);
+    return true;
+  }
+
   // Pair steps within a block that contains the best pair. Returns whether there were any.
-  bool block_round(std::size_t partner) {
+  bool block_round() {
     if (!block_) block_ = std::make_unique<Block<typename Rows::Entry>>(limits_.block_size, size_);
     const Extremes ends = extremes();
-    block_->choose(rows_, samples_, ends, up_.index, partner, threads_);
+    block_->choose(rows_, samples_, ends, threads_);
     std::int64_t most = kMostBlockSteps * static_cast<std::int64_t>(limits_.block_size);
     if (limits_.max_iter >= 0) most = std::min(most, limits_.max_iter - iteration_);
     const std::int64_t steps = block_->solve(kBlockAccuracy * (ends.up - ends.down), most);
@@ -135,21 +152,20 @@ class DualSolver {
     rows_.add_rows(block_->write(samples_), gradient_, threads_);
     iteration_ += steps;
     fresh_ = false;
-    find_up();
+    up_is_known_ = false;
     return true;
   }
 
-  // A gradient free of the rounding that steps accumulate, and the candidate that follows.
+  // A gradient free of the rounding that steps accumulate.
   void restart() {
     recompute_gradient();
     fresh_ = true;
-    find_up();
+    up_is_known_ = false;
   }
 
-  // A step of zero along any pair only searches.
-  void find_up() {
-    up_ = loops_.of_double.update_and_find_up(gradient_, gradient_, 0.0, gradient_,
-                                              up_offset_.data(), size_);
+  // The gradient of w from that of an earlier point: few samples have moved since.
+  void update_gradient() {
+    rows_.add_rows(moves_between(w_, limits_.gradient_at, size_), gradient_, threads_);
   }
 
   // No claim is made on an updated gradient: the first call recomputes it and lets the loop try
@@ -305,6 +321,8 @@ class DualSolver {
   bool fresh_ = false;      // gradient_ computed from scratch, no step since
   std::int64_t iteration_ = 0, next_look_ = 0;
   Candidate up_{-kBlocked, 0};
+  Partner partner_{0.0, 0};
+  bool up_is_known_ = false;  // up_ belongs to gradient_
   double intercept_ = 0.0, objective_ = 0.0, gap_ = 0.0;
   double best_objective_ = -kBlocked, best_gap_ = kBlocked;
   int idle_tests_ = 0;

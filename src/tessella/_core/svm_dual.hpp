@@ -48,7 +48,7 @@ struct DualReport {
 
 struct DualLimits {
   double tol;                   // relative gap
-  bool resumed;                 // `gradient` is that of w, up to the rounding of earlier steps
+  const double* gradient_at;    // `gradient` is that of this point; null: not known
   std::int64_t max_iter;        // negative: none
   std::size_t block_size;       // samples of a block, at least 2; zero: none
   double seconds;               // negative: none
@@ -66,11 +66,22 @@ struct DualWorkspace {
   }
 };
 
-// The entries of a vector that are not zero.
+// Some entries of a vector; all others are zero.
 struct Moves {
   std::vector<std::size_t> rows;
   std::vector<double> amounts;
 };
+
+// By how much the entries fall from one vector to another.
+inline Moves moves_between(const double* after, const double* before, std::size_t size) {
+  Moves moves;
+  for (std::size_t k = 0; k < size; ++k) {
+    if (after[k] == before[k]) continue;
+    moves.rows.push_back(k);
+    moves.amounts.push_back(before[k] - after[k]);
+  }
+  return moves;
+}
 
 inline Moves nonzeros(const double* w, std::size_t size) {
   Moves moves;
@@ -90,7 +101,6 @@ class DenseRows {
   static constexpr bool kComputed = false;  // found in memory
   DenseRows(const T* kernel, std::size_t size) : kernel_(kernel), size_(size) {}
   const T* row(std::size_t k) const { return kernel_ + k * size_; }
-  const T* passing_row(std::size_t k) const { return row(k); }
   double diagonal(std::size_t k) const { return static_cast<double>(row(k)[k]); }
   // out = K w
   void product(const double* w, double* out, int threads) const;
@@ -125,7 +135,6 @@ class RowsOnce {
     }
     return values_.data() + k * size_;
   }
-  const double* passing_row(std::size_t k) const { return row(k); }
   virtual double diagonal(std::size_t k) const = 0;
   void product(const double* w, double* out, int threads) const;
   void add_rows(const Moves& moves, double* out, int threads) const;

@@ -20,6 +20,18 @@ TESSELLA_INLINE std::size_t block_end(std::size_t start, std::size_t size) {
   return size - start < kBlock ? size : start + kBlock;
 }
 
+// The first k from `start` on at which `value_at` is `value`, which is among the values before
+// `stop`. `values_at` are the same values, eight at a time.
+template <class Eight, class One>
+TESSELLA_INLINE std::size_t index_of(double value, std::size_t start, std::size_t stop,
+                                     const Eight& values_at, const One& value_at) {
+  const Lanes wanted = all(value);
+  std::size_t k = start;
+  while (k + kLanes <= stop && !some_equal(values_at(k), wanted)) k += kLanes;
+  while (k + 1 < stop && value_at(k) != value) ++k;
+  return k;
+}
+
 template <class T>
 Candidate update_and_find_up(const T* row_i, const T* row_j, double step, double* gradient,
                              const double* up_offset, std::size_t size) {
@@ -43,11 +55,10 @@ Candidate update_and_find_up(const T* row_i, const T* row_j, double step, double
     }
     if (top > best.value) best.value = top, best.index = start;
   }
-  for (std::size_t k = best.index, stop = block_end(best.index, size); k < stop; ++k)
-    if (gradient[k] - up_offset[k] == best.value) {
-      best.index = k;
-      break;
-    }
+  best.index = index_of(
+      best.value, best.index, block_end(best.index, size),
+      [&](std::size_t k) { return load(gradient + k) - load(up_offset + k); },
+      [&](std::size_t k) { return gradient[k] - up_offset[k]; });
   return best;
 }
 
@@ -62,16 +73,16 @@ Partner find_partner(const T* row_i, const Growing& i, const double* diagonal,
   };
   Partner best{0.0, 0};
   const Lanes up = all(i.up), own = all(i.diagonal), two = all(2.0), floors = all(floor);
+  const auto gains_of = [&](std::size_t k) {
+    const Lanes slope = up - (load(gradient + k) - load(down_offset + k));
+    const Lanes curvature = own + load(diagonal + k) - two * load(row_i + k);
+    return where_positive(slope, slope * slope / higher_of(curvature, floors));
+  };
   for (std::size_t start = 0; start < size; start += kBlock) {
     const std::size_t stop = block_end(start, size);
     Lanes tops = all(0.0);
     std::size_t k = start;
-    for (; k + kLanes <= stop; k += kLanes) {
-      const Lanes slope = up - (load(gradient + k) - load(down_offset + k));
-      const Lanes curvature = own + load(diagonal + k) - two * load(row_i + k);
-      const Lanes gain = slope * slope / higher_of(curvature, floors);
-      tops = higher_of(where_positive(slope, gain), tops);
-    }
+    for (; k + kLanes <= stop; k += kLanes) tops = higher_of(gains_of(k), tops);
     double top = highest_of(tops);
     for (; k < stop; ++k) {
       const double gain = gain_of(k);
@@ -79,11 +90,7 @@ Partner find_partner(const T* row_i, const Growing& i, const double* diagonal,
     }
     if (top > best.gain) best.gain = top, best.index = start;
   }
-  for (std::size_t k = best.index, stop = block_end(best.index, size); k < stop; ++k)
-    if (gain_of(k) == best.gain) {
-      best.index = k;
-      break;
-    }
+  best.index = index_of(best.gain, best.index, block_end(best.index, size), gains_of, gain_of);
   return best;
 }
 

@@ -13,7 +13,7 @@ from tessella import _core
 from tessella.backend import KernelOnDemand, effective_threads, limit_blas
 from tessella.svm._interior import interior_point
 from tessella.svm._low_rank import LowRankMatrix, low_rank
-from tessella.svm._newton import newton_step
+from tessella.svm._newton import FreeKernel, newton_step
 from tessella.svm._problem import DualProblem, best_intercept
 from tessella.svm._schedule import Effort, Progress, Schedule
 from tessella.svm._settings import DualSettings
@@ -149,6 +149,7 @@ class _DualSolver:
         self._problem = problem
         self._w = w
         self._gradient = np.empty(problem.size)
+        self._gradient_at = w  # the point it belongs to
         self._limits = limits
         self._settings = settings
         self._effort = Effort()
@@ -190,7 +191,7 @@ class _DualSolver:
     def _round(self, schedule: Schedule) -> DualSolution:
         """Take the pair steps of one round and tell the schedule what they have achieved."""
         before = self._effort.pair_steps
-        solution = self.take_pair_steps(schedule.pair_step_limit, schedule.gradient_is_current)
+        solution = self.take_pair_steps(schedule.pair_step_limit, schedule.gradient_is_known)
         self._progress.update(solution, self._settings)
         schedule.after_pair_steps(self._effort.pair_steps - before, self._progress)
         return solution
@@ -202,7 +203,7 @@ class _DualSolver:
         """Return the number of pair steps that take about as long as one Newton step."""
         settings, costs = self._settings, self._settings.costs
         free = min(int(self._problem.free(self._w).sum()), settings.max_free)
-        gradient = costs.gradient(self._problem.size, int(np.count_nonzero(self._w)))
+        gradient = costs.gradient(self._problem.size, free)
         ratio = (costs.newton_step(free) + gradient) / self._pair_step_cost()
         return max(settings.min_pair_steps, int(ratio))
 
@@ -222,10 +223,10 @@ class _DualSolver:
         free = np.flatnonzero(self._problem.free(self._w))
         if not 2 <= len(free) <= self._settings.max_free:
             return False
-        K_free, storage = self._block(free), self._K.dtype
+        kernel, storage = FreeKernel(self._block(free)), self._K.dtype
         with limit_blas(self._limits.threads, len(free)):
             moved = newton_step(
-                K_free, free, self._problem, self._w, self._gradient, storage, self._settings
+                kernel, free, self._problem, self._w, self._gradient, storage, self._settings
             )
         if moved is None:
             return False
@@ -289,8 +290,12 @@ class _DualSolver:
             return self._K.block(rows, self._limits.threads)
         return self._K[np.ix_(rows, rows)].astype(np.float64, copy=False)
 
-    def take_pair_steps(self, at_most: int, gradient_is_current: bool = False) -> DualSolution:
-        """Take pair steps in compiled code; a negative number means no limit."""
+    def take_pair_steps(self, at_most: int, gradient_is_known: bool = False) -> DualSolution:
+        """Take pair steps in compiled code; a negative number means no limit.
+
+        A gradient that is known at an earlier point is updated by the samples that moved since;
+        otherwise it is computed afresh.
+        """
         limits, problem, effort = self._limits, self._problem, self._effort
         left = limits.max_iter - effort.pair_steps if limits.max_iter >= 0 else -1
         counts = [count for count in (at_most, left) if count >= 0]
@@ -304,12 +309,13 @@ class _DualSolver:
             self._w,
             self._gradient,
             limits.tol,
-            gradient_is_current,
+            self._gradient_at if gradient_is_known else None,
             min(counts) if counts else -1,
             self._settings.block(problem.size),
             -1.0 if until is None else max(0.0, until - time.monotonic()),
             limits.threads,
         )
+        self._gradient_at = self._w
         effort.add_pair_steps(n_steps, self._pair_step_cost())
         if not (np.isfinite(objective) and np.isfinite(primal)):
             raise ValueError(

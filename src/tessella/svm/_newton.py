@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
+from scipy.linalg.blas import dsymv
+from scipy.linalg.lapack import dpotrf
 
 from tessella.svm._problem import DualProblem
 from tessella.svm._settings import DualSettings
@@ -24,8 +26,51 @@ from tessella.svm._settings import DualSettings
 FloatArray = NDArray[np.float64]
 
 
+class FreeKernel:
+    """Kernel matrix of the free samples and its Cholesky factor, in the memory of the matrix.
+
+    The factor is in one triangle and the matrix in the other, because finding new memory for a
+    large matrix takes time that no thread can share.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (f, f), float64
+        Symmetric matrix in rows, which is overwritten.
+    """
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self._both = matrix.T  # in columns, as LAPACK wants it
+        self._diagonal = matrix.diagonal().copy()
+        self._factorised = False
+
+    def factorise(self, ridge: float) -> bool:
+        """Factorise the matrix with `ridge` times the mean of its diagonal added to the diagonal.
+
+        Returns False if that is not positive definite.
+        """
+        both = self._both
+        if self._factorised:
+            for k in range(1, len(both)):
+                both[k, :k] = both[:k, k]
+        both.flat[:: len(both) + 1] = self._diagonal + ridge * float(np.mean(self._diagonal))
+        self._factorised = True
+        self._both, failure = dpotrf(both, lower=1, clean=0, overwrite_a=1)
+        return bool(failure == 0)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return the solution of the system that was factorised last."""
+        solution: FloatArray = cho_solve((self._both, True), right, check_finite=False)
+        return solution
+
+    def times(self, vector: FloatArray) -> FloatArray:
+        """Return the product of the matrix, without a ridge, with a vector."""
+        both = self._both
+        product: FloatArray = dsymv(1.0, both, vector, lower=0)
+        return product + (self._diagonal - both.diagonal()) * vector
+
+
 def newton_step(
-    K_free: FloatArray,
+    kernel: FreeKernel,
     free: NDArray[np.intp],
     dual: DualProblem,
     w: FloatArray,
@@ -37,8 +82,8 @@ def newton_step(
 
     Parameters
     ----------
-    K_free : ndarray of shape (f, f)
-        Kernel matrix of the free samples.
+    kernel : FreeKernel
+        Kernel matrix of the f free samples.
     free : ndarray of int of shape (f,)
         Positions of the free samples.
     dual : DualProblem
@@ -59,7 +104,7 @@ def newton_step(
 
     Notes
     -----
-    Takes f³/3 operations and holds f² numbers for f free samples.
+    Takes f³/3 operations for f free samples and no memory beyond that of the matrix.
     """
     slope = gradient[free] - dual.epsilon[free] * np.sign(w[free])
     start = w[free]
@@ -68,11 +113,13 @@ def newton_step(
     high = np.where(start > 0, dual.upper[free], 0.0)
     ridges = settings.ridges_float32 if storage.itemsize == 4 else settings.ridges_float64
     for ridge in ridges:
-        direction = _direction(K_free, slope, start, low, high, ridge, settings)
+        if not kernel.factorise(ridge):
+            continue
+        direction = _direction(kernel, slope, start, low, high, settings)
         if direction is None:
             continue
         rise = float(slope @ direction)
-        bend = float(direction @ (K_free @ direction))
+        bend = float(direction @ kernel.times(direction))
         if rise > 0.0:
             length = 1.0 if bend <= rise else rise / bend
             moved = w.copy()
@@ -82,27 +129,20 @@ def newton_step(
 
 
 def _direction(
-    K_free: FloatArray,
+    kernel: FreeKernel,
     slope: FloatArray,
     start: FloatArray,
     low: FloatArray,
     high: FloatArray,
-    ridge: float,
     settings: DualSettings,
 ) -> FloatArray | None:
     """Return the step to the maximum of the quadratic, with some samples fixed at a bound."""
-    shifted = K_free.copy()
-    shifted.flat[:: len(shifted) + 1] += ridge * float(np.mean(np.diag(K_free)))
-    try:
-        factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        return None
     size = len(slope)
-    solved_slope = cho_solve(factor, slope, check_finite=False)
+    solved_slope = kernel.solve(slope)
     pinned: list[int] = []
     prescribed: list[float] = []
     constraints = np.ones((size, 1))
-    solved = cho_solve(factor, constraints, check_finite=False)
+    solved = kernel.solve(constraints)
     for _ in range(settings.max_pinning_rounds):
         target = np.concatenate([[0.0], prescribed])
         schur = constraints.T @ solved
@@ -127,7 +167,7 @@ def _direction(
         columns = np.zeros((size, len(outside)))
         columns[outside, np.arange(len(outside))] = 1.0
         constraints = np.hstack([constraints, columns])
-        solved = np.hstack([solved, cho_solve(factor, columns, check_finite=False)])
+        solved = np.hstack([solved, kernel.solve(columns)])
     return _shortened(direction, start, low, high)
 
 

@@ -108,8 +108,9 @@ class Schedule:
         Whether Newton steps are still in use. Without them pair steps run until the end.
     pair_steps_since_newton : int
         Number of pair steps since the last Newton step or interior point run.
-    gradient_is_current : bool
-        Whether the next round continues from the gradient of the last one.
+    gradient_is_known : bool
+        Whether the gradient at the end of the last round can be updated: few samples have moved
+        since, if any.
     """
 
     settings: DualSettings
@@ -117,7 +118,7 @@ class Schedule:
     newton_ratio: float
     newton_enabled: bool = True
     pair_steps_since_newton: int = 0
-    gradient_is_current: bool = False
+    gradient_is_known: bool = False
 
     @classmethod
     def cold_start(cls, settings: DualSettings, size: int) -> Schedule:
@@ -153,22 +154,22 @@ class Schedule:
         """Continue with the pair steps that are missing until a Newton step is due."""
         missing = int(newton_cost / self.newton_ratio) - self.pair_steps_since_newton
         self.next_pair_steps = max(self.settings.min_pair_steps, missing)
-        self.gradient_is_current = True
+        self.gradient_is_known = True
 
     def after_newton_step(self, newton_cost: int) -> None:
         """Continue with pair steps that take as long as the Newton step did."""
         self.next_pair_steps = newton_cost
         self.pair_steps_since_newton = 0
         self.newton_ratio = 1.0
-        self.gradient_is_current = False
+        self.gradient_is_known = True
 
     def after_failed_newton_step(self) -> None:
         """Continue with more pair steps than before: the free samples have not settled."""
         self.next_pair_steps *= self.settings.pair_growth
-        self.gradient_is_current = True
+        self.gradient_is_known = True
 
     def after_interior_point(self) -> None:
         """Continue with a few pair steps from the point that the method has found."""
         self.next_pair_steps = self.settings.min_pair_steps
         self.pair_steps_since_newton = 0
-        self.gradient_is_current = False
+        self.gradient_is_known = False

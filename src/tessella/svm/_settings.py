@@ -25,7 +25,7 @@ class CostModel:
         the kernel matrix is read after the last of several steps that move its sample.
     product_per_entry : float
         Part of the product of the kernel matrix with a dual vector that is proportional to the
-        number of samples times the number of support vectors.
+        number of samples times the number of entries of the vector that are not zero.
     newton_fixed : float
         Part of a Newton step that does not depend on its size: several calls of NumPy and SciPy.
     solve_per_entry : float
@@ -67,9 +67,9 @@ class CostModel:
         """Return the estimated duration of a Newton step with `free` free samples."""
         return self.newton_fixed + self.solve_per_entry * free**2 + self.solve_per_cube * free**3
 
-    def gradient(self, size: int, support: int) -> float:
-        """Return the estimated duration of computing a gradient, after a Newton step."""
-        return self.product_per_entry * size * support
+    def gradient(self, size: int, moved: int) -> float:
+        """Return the estimated duration of updating a gradient by the samples that moved."""
+        return self.product_per_entry * size * moved
 
     def interior_point(self, size: int) -> float:
         """Return the estimated duration of an interior point run with `size` samples."""
