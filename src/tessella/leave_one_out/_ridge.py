@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh, lstsq
+from scipy.linalg import lstsq
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from tessella.backend._lazy import cached_property
 from tessella.leave_one_out._centring import Centring
+from tessella.leave_one_out._tridiagonal import TridiagonalForm
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -75,12 +75,20 @@ class BestC(NamedTuple):
     loo_error: float
 
 
+class _Residuals(NamedTuple):
+    """Residuals of machines, of shape (n, m, k), times the weights: all rows, and leave-one-out."""
+
+    errors: FloatArray
+    residuals: FloatArray
+
+
 class RidgePath:
-    """Kernel machines with the squared loss for every C, from one eigendecomposition.
+    """Kernel machines with the squared loss for every C, from one reduction of the kernel matrix.
 
     The machine minimises ``a @ K @ a / 2 + C / 2 * sum(s * (y - K @ a - b)**2)`` over the
-    coefficients a and the intercept b. After the eigendecomposition of the centred kernel matrix,
-    the machine of another C and all its leave-one-out residuals cost two products with a matrix.
+    coefficients a and the intercept b. After an orthogonal map that makes the centred kernel matrix
+    tridiagonal, the machine of another C and all its leave-one-out residuals cost as much as two
+    products with a matrix.
 
     Parameters
     ----------
@@ -100,7 +108,7 @@ class RidgePath:
         less is left out as a whole. If weights are not numbers of copies, use 1. Not allowed
         together with `groups`.
     overwrite : bool, default=False
-        Whether the memory of `K` may be used for the eigenvectors. `K` is useless afterwards.
+        Whether the memory of `K` may be used for the reduction. `K` is useless afterwards.
 
     Raises
     ------
@@ -114,10 +122,11 @@ class RidgePath:
 
     Notes
     -----
-    The eigendecomposition takes about 9m³ operations, as long as five or six values of C by
-    :func:`ridge_leave_one_out`. A value of C takes 2m²(k + 1) operations for k outputs, and many
-    values at once are one matrix product. The object holds 2m² numbers, and 3m² during the
-    decomposition.
+    The reduction takes 8m³/3 operations, as long as four values of C by
+    :func:`ridge_leave_one_out` and less than the eigenvectors of the matrix. A value of C takes
+    m²(2k + 5) operations for k outputs. The object holds m² numbers, and 2m² during the reduction.
+    With groups, or for a value of C so large that rounding decides which directions are null, the
+    eigenvectors are computed as well; this takes 3m² numbers for its time.
 
     Eigenvalues within rounding of zero are treated as zero, so duplicate rows, linear kernels
     and ``K = 0`` are no special cases. The diagonal of the inverse is a sum of squares in which
@@ -161,7 +170,9 @@ class RidgePath:
         self._kernel_sums: FloatArray = K @ self._weight
         centring = Centring(self._weight)
         self._root = centring.root
-        self._values, self._vectors = _eigenpairs(centring, K, overwrite)
+        self._form = _tridiagonal_form(centring, K, overwrite)
+        if self._groups:
+            self._form.diagonalise()
 
     def fit(self, Y: ArrayLike, C: float) -> RidgeSolution:
         """Return the machine for one value of C, with its leave-one-out residuals.
@@ -179,15 +190,10 @@ class RidgePath:
             Coefficients, intercepts and residuals, with one column for each output.
         """
         Y = _checked_targets(Y, len(self._weight))
-        Cs = _checked_grid([C])
-        shrinkage = self._shrinkage(Cs)
-        inner, spread = self._inner(Y), self._spread(shrinkage)
-        errors = self._root[:, None] * (self._vectors @ (shrinkage * inner))
-        coef = float(C) * errors
+        found = self._found(Y, _checked_grid([C]))
+        coef = float(C) * found.errors[0]
         intercept = (self._weight @ Y - self._kernel_sums @ coef) / self._weight.sum()
-        residuals = errors / _spread_without(self._weight, self._left_out, spread)
-        self._fill_groups(residuals, inner, shrinkage[:, 0])
-        return RidgeSolution(coef, intercept, residuals)
+        return RidgeSolution(coef, intercept, found.residuals[0])
 
     def loo_residuals(self, Y: ArrayLike, Cs: ArrayLike) -> FloatArray:
         """Return the leave-one-out residuals for several values of C.
@@ -205,16 +211,7 @@ class RidgePath:
             For each C, the target of each row minus its score in the machine that has not seen
             this row (or its group).
         """
-        Y, Cs = _checked_targets(Y, len(self._weight)), _checked_grid(Cs)
-        m, k = Y.shape
-        shrinkage, inner = self._shrinkage(Cs), self._inner(Y)
-        columns = (shrinkage[:, :, None] * inner[:, None, :]).reshape(m - 1, -1)
-        errors = (self._vectors @ columns).reshape(m, len(Cs), k).transpose(1, 0, 2)
-        spread = _spread_without(self._weight, self._left_out, self._spread(shrinkage))
-        residuals: FloatArray = self._root[:, None] * errors / spread.T[:, :, None]
-        for own, shrunk in zip(residuals, shrinkage.T, strict=True):
-            self._fill_groups(own, inner, shrunk)
-        return residuals
+        return self._found(_checked_targets(Y, len(self._weight)), _checked_grid(Cs)).residuals
 
     def loo_errors(self, Y: ArrayLike, Cs: ArrayLike) -> FloatArray:
         """Return the mean squared leave-one-out residual for several values of C.
@@ -271,34 +268,29 @@ class RidgePath:
         place = int(errors.argmin())
         return BestC(float(grid[place]), float(errors[place]))
 
-    def _shrinkage(self, Cs: FloatArray) -> FloatArray:
-        """The factor 1 / (1 + Cv) of each direction for each C, of shape (m - 1, n)."""
-        shrinkage: FloatArray = 1.0 / (1.0 + np.multiply.outer(self._values, Cs))
-        return shrinkage
+    def _found(self, Y: FloatArray, Cs: FloatArray) -> _Residuals:
+        """The residuals of the machines and those of leave-one-out, for each C."""
+        forms = self._form.forms(Cs)
+        vectors = self._form.vectors
+        inner = vectors.T @ (self._root[:, None] * Y)
+        solved = self._form.solved(Cs, inner)
+        columns = np.ascontiguousarray(solved.transpose(1, 0, 2)).reshape(len(inner), -1)
+        errors = (vectors @ columns).reshape(len(Y), len(Cs), -1).transpose(1, 0, 2)
+        errors = self._root[:, None] * errors
+        spread = _spread_without(self._weight, self._left_out, forms)
+        residuals: FloatArray = errors / spread[:, :, None]
+        for own, C in zip(residuals, Cs, strict=True):
+            self._fill_groups(own, inner, self._form.roots(C))
+        return _Residuals(errors, residuals)
 
-    def _inner(self, Y: FloatArray) -> FloatArray:
-        """The weighted targets in the basis of eigenvectors, of shape (m - 1, k)."""
-        inner: FloatArray = self._vectors.T @ (self._root[:, None] * Y)
-        return inner
-
-    def _spread(self, shrinkage: FloatArray) -> FloatArray:
-        """Diagonal of H / C, divided by the weights, for each C; of shape (m, n)."""
-        spread: FloatArray = self._squares @ shrinkage
-        return spread
-
-    @cached_property
-    def _squares(self) -> FloatArray:
-        return self._vectors**2
-
-    def _fill_groups(self, residuals: FloatArray, inner: FloatArray, shrunk: FloatArray) -> None:
+    def _fill_groups(self, residuals: FloatArray, inner: FloatArray, root: FloatArray) -> None:
         """Replace the residuals of rows in groups by those without the whole group.
 
         They are ``inv(H_gg) @ a_g``. As H_gg is a product WWᵀ and a_g is W times a vector, they
         solve a least squares problem with Wᵀ, and H_gg is not formed.
         """
-        root = np.sqrt(shrunk)
         for rows in self._groups:
-            factor = (self._vectors[rows] * root).T
+            factor = (self._form.vectors[rows] * root).T
             found, *_ = lstsq(
                 factor,
                 root[:, None] * inner,
@@ -379,36 +371,23 @@ def ridge_leave_one_out(
     coef = strength * errors
     intercept = (weight @ Y - kernel_sums @ coef) / weight.sum()
     centring.reflect_in_place(inverse.T)
-    spread = np.einsum("ij,ij->j", inverse, inverse)[:, None]
-    return RidgeSolution(coef, intercept, errors / _spread_without(weight, fraction, spread))
+    spread = _spread_without(weight, fraction, np.einsum("ij,ij->j", inverse, inverse))
+    return RidgeSolution(coef, intercept, errors / spread[:, None])
 
 
-def _eigenpairs(
-    centring: Centring, K: FloatArray, overwrite: bool
-) -> tuple[FloatArray, FloatArray]:
-    """The m - 1 eigenpairs of the weighted kernel matrix on the hyperplane of zero sums.
-
-    The first axis is an eigenvector by itself. A negative eigenvalue makes it the first one, so
-    that it does not mix with the others and can be dropped.
-    """
+def _tridiagonal_form(centring: Centring, K: FloatArray, overwrite: bool) -> TridiagonalForm:
+    """The weighted kernel matrix on the hyperplane of zero sums, as VTVᵀ."""
     size = float(np.abs(K.diagonal() * centring.root**2).max())  # before K may be overwritten
-    matrix = centring.matrix(K, overwrite)
-    scale = max(size, float(np.abs(matrix.diagonal()).max()))
-    matrix[0, 0] = -scale if scale > 0 else -1.0
-    # Of LAPACK's drivers "evd" is the faster one up to some 1,500 rows, and "evr" by a tenth beyond
-    # (benchmarks/leave_one_out.py).
-    values, vectors = eigh(matrix, driver="evd", overwrite_a=True, check_finite=False)
-    values, vectors = values[1:], vectors[:, 1:]
+    form = TridiagonalForm(centring.matrix(K, overwrite))
     # A kernel matrix that is nearly constant leaves nothing but the rounding of its own size.
     allowed = 100 * len(K) * np.finfo(float).eps * size
-    if values[0] < -_LARGEST_INDEFINITENESS * values[-1] - allowed:
+    if form.smallest < -_LARGEST_INDEFINITENESS * form.largest - allowed:
         raise ValueError(
             f"K is not positive semidefinite: on the vectors of zero sum its eigenvalues lie "
-            f"between {values[0]:.2e} and {values[-1]:.2e}."
+            f"between {form.smallest:.2e} and {form.largest:.2e}."
         )
-    centring.reflect_in_place(vectors)
-    rounding = len(K) * np.finfo(float).eps * float(values[-1])
-    return np.where(values > rounding, values, 0.0), vectors
+    centring.reflect_in_place(form.vectors)
+    return form
 
 
 def _inverse_factor(centring: Centring, K: FloatArray, C: float, overwrite: bool) -> FloatArray:
@@ -430,10 +409,11 @@ def _inverse_factor(centring: Centring, K: FloatArray, C: float, overwrite: bool
 def _spread_without(weight: FloatArray, left_out: FloatArray, spread: FloatArray) -> FloatArray:
     """Divisor of ``errors``, which are a / C: weight that stays, plus H / C of what is left out.
 
-    If a row of weight s keeps s - r of it, its residual is ``a / (C (s - r) + H r / s)``.
+    If a row of weight s keeps s - r of it, its residual is ``a / (C (s - r) + H r / s)``. The rows
+    are the last axis of `spread`, which is the diagonal of H / C divided by the weights.
     """
     removed = weight * left_out
-    divisor: FloatArray = (weight - removed)[:, None] + removed[:, None] * spread
+    divisor: FloatArray = weight - removed + removed * spread
     return divisor
 
 
