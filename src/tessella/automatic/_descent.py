@@ -7,12 +7,13 @@ which few rows need. The error of held-out rows costs much less, which many rows
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from tessella.automatic._clock import Clock, OutOfTimeError
 from tessella.automatic._entries import Machine
@@ -23,6 +24,7 @@ from tessella.leave_one_out import (
     LeaveOneOutGradient,
     NotPositiveDefiniteError,
     held_out_gradient,
+    held_out_predictions,
     leave_one_out_gradient,
 )
 
@@ -33,6 +35,8 @@ _LARGEST_CHANGE = 6.0  # of the logarithm of a scale
 _C_RANGE = (-3.0, 14.0)  # of the logarithm of C
 # Pull of the logarithms of the scales towards a common one, relative to the logarithm of the error.
 _PULL = 0.03
+# Cosine of a step and the change of the gradient below which their curvature is rounding.
+_LEAST_CURVATURE = 1e-8
 
 
 class DescentObjective(ABC):
@@ -69,22 +73,38 @@ class DescentObjective(ABC):
 
         When the time is over, the steps so far are returned.
         """
-        # A constant, whose C is below the range, has no slope to descend along; another scale may
-        # make more of its kernel.
-        start = np.append(np.zeros(self.n_groups), np.clip(np.log(self._machine.C), *_C_RANGE))
         path: list[tuple[Machine, FloatArray]] = []
         with suppress(OutOfTimeError, NotPositiveDefiniteError):
-            path.append(self._machine_and_scores(start))
-            minimize(
-                self,
-                start,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(-_LARGEST_CHANGE, _LARGEST_CHANGE)] * self.n_groups + [_C_RANGE],
-                callback=lambda x: path.append(self._machine_and_scores(x)),
-                options={"maxiter": steps, "maxfun": 2 * steps},
-            )
+            path.append(self._machine_and_scores(self.start))
+            self.minimised(steps, lambda x: path.append(self._machine_and_scores(x)))
         return path
+
+    @property
+    def start(self) -> FloatArray:
+        """The parameters of the machine at which the descent starts."""
+        # A constant, whose C is below the range, has no slope to descend along; another scale may
+        # make more of its kernel.
+        return np.append(np.zeros(self.n_groups), np.clip(np.log(self._machine.C), *_C_RANGE))
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Lower and upper bounds of the parameters, of shape (n_groups + 1, 2)."""
+        changes = [(-_LARGEST_CHANGE, _LARGEST_CHANGE)] * self.n_groups
+        return np.array([*changes, _C_RANGE])
+
+    def minimised(
+        self, steps: int, callback: Callable[[FloatArray], None] | None = None
+    ) -> OptimizeResult:
+        """Minimise the objective by at most some steps, with a call after each of them."""
+        return minimize(
+            self,
+            self.start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self.bounds,
+            callback=callback,
+            options={"maxiter": steps, "maxfun": 2 * steps},
+        )
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective and its gradient."""
@@ -109,9 +129,12 @@ class DescentObjective(ABC):
         self(x)
         if self._last is None:
             raise NotPositiveDefiniteError
-        kernel = replace(self._kernel, scales=self._scales_at(x))
-        machine = replace(self._machine, kernel=kernel, C=float(np.exp(x[-1])))
+        machine = self._machine_at(x)
         return machine, self._scores(machine)
+
+    def _machine_at(self, x: FloatArray) -> Machine:
+        kernel = replace(self._kernel, scales=self._scales_at(x))
+        return replace(self._machine, kernel=kernel, C=float(np.exp(x[-1])))
 
     def _scales_at(self, x: FloatArray) -> FloatArray:
         """Return the logarithms of the scales of the columns."""
@@ -151,11 +174,11 @@ class LeaveOneOutObjective(DescentObjective):
     others : ndarray of int
         Rows whose scores are returned.
     Y : ndarray of shape (m, k)
-        Outputs of the rows of the fit.
+        Outputs of all training rows.
     weight : ndarray of shape (m,)
-        Weights of these rows.
+        Weights of all training rows.
     left_out : ndarray of shape (m,)
-        Fraction of the weight of each row that is left out with it.
+        Fraction of the weight of each training row that is left out with it.
     clock : Clock
         Time that is left.
     """
@@ -172,9 +195,41 @@ class LeaveOneOutObjective(DescentObjective):
     ) -> None:
         super().__init__(machine, rows, clock)
         self._others = machine.space.coordinates[others]
-        self._Y, self._weight = machine.target.forward(Y), weight
-        self._left_out = left_out
+        self._Y, self._weight = machine.target.forward(Y[rows]), weight[rows]
+        self._left_out = left_out[rows]
         self._fit: tuple[FloatArray, FloatArray]
+
+    def descend_further(
+        self, x: FloatArray, metric: FloatArray, steps: int
+    ) -> list[tuple[Machine, FloatArray]]:
+        """Return the machine and its held-out scores at some parameters and after every step.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_groups + 1,)
+            Parameters at which the descent starts.
+        metric : ndarray of shape (n_groups + 1, n_groups + 1)
+            Approximate inverse of the Hessian matrix, such as that of fewer rows.
+        steps : int
+            Number of steps. The last one is not followed by another evaluation of the gradient.
+        """
+        path: list[tuple[Machine, FloatArray]] = []
+        low, high = self.bounds.T
+        with suppress(OutOfTimeError, NotPositiveDefiniteError):
+            value, gradient = self(x)
+            path.append(self._machine_and_scores(x))
+            for left in range(steps - 1, -1, -1):
+                target = np.clip(x - metric @ gradient, low, high)
+                if not left:
+                    path.append(self._fitted(target))
+                    break
+                step, (reached, slope) = target - x, self(target)
+                if not reached < value:
+                    break
+                path.append(self._machine_and_scores(target))
+                metric = _updated(metric, step, slope - gradient)
+                x, value, gradient = target, reached, slope
+        return path
 
     def _gradient(self, K: FloatArray, regularisation: float) -> LeaveOneOutGradient:
         weight = self._weight
@@ -185,6 +240,22 @@ class LeaveOneOutObjective(DescentObjective):
     def _scores(self, machine: Machine) -> FloatArray:
         coef, intercept = self._fit
         return machine.kernel.matrix(self._others, self._A) @ coef + intercept
+
+    def _fitted(self, x: FloatArray) -> tuple[Machine, FloatArray]:
+        """Return the machine and its scores at parameters without an evaluation."""
+        self._clock.check()
+        machine = self._machine_at(x)
+        K = machine.kernel.matrix(np.vstack([self._A, self._others]), self._A)
+        return machine, held_out_predictions(K, self._Y, 1.0 / machine.C, self._weight)
+
+
+def _updated(metric: FloatArray, step: FloatArray, change: FloatArray) -> FloatArray:
+    """Return the BFGS update of an approximate inverse Hessian matrix."""
+    product = float(step @ change)
+    if product <= _LEAST_CURVATURE * np.linalg.norm(step) * np.linalg.norm(change):
+        return metric
+    left = np.eye(len(step)) - np.outer(step, change) / product
+    return left @ metric @ left.T + np.outer(step, step) / product
 
 
 class HeldOutObjective(DescentObjective):

@@ -34,7 +34,7 @@ from tessella.automatic._settings import SearchSettings
 from tessella.automatic._spaces import Space
 from tessella.automatic._targets import MarginTarget, Target
 from tessella.backend import effective_threads, in_threads
-from tessella.leave_one_out import RidgePath, ridge_leave_one_out
+from tessella.leave_one_out import RidgePath, last_left_out
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -49,6 +49,8 @@ _FIT_PART = 0.1
 _RESERVED_FITS = 2
 # Fewer rows do not tell one scale from another.
 _FEWEST_REFINED_ROWS = 20
+# Ratio of the rows of a fold and of the first rows from which a descent begins on the latter.
+_CLEARLY_MORE = 1.5
 # Fewer rows do not tell one learned kernel from another.
 _FEWEST_LEARNED_ROWS = 30
 # Half-width of the tube in deviations of the held-out residuals.
@@ -228,8 +230,7 @@ class Search:
         machines = self._at_best_step(descents, fold)
         if machines is None:
             return None
-        scores = in_threads(self._scores, machines, self.n_jobs)
-        refined = self._entry(tuple(machines), _own_parts(scores, fold), DESCENT)
+        refined = self._entry(tuple(machines), self._scores(machines, fold), DESCENT)
         return refined if refined.error < entry.error else None
 
     def _folds(self) -> IntArray:
@@ -264,25 +265,40 @@ class Search:
 
         Only the rows `used` decide the steps, and the scores are those of a fit to them.
         """
-        rows, others = self.rows[used], self.rows[~used]
-        objective = LeaveOneOutObjective(
-            machine, rows, others, self.Y[rows], self.weight[rows], self.left_out[rows], self.clock
-        )
-        return objective.descend(self.settings.descent_steps)
+        settings, rows, others = self.settings, self.rows[used], self.rows[~used]
+        given = self.Y, self.weight, self.left_out, self.clock
+        objective = LeaveOneOutObjective(machine, rows, others, *given)
+        few = rows[: settings.first_rows]
+        if len(rows) < _CLEARLY_MORE * len(few):
+            return objective.descend(settings.descent_steps)
+        try:
+            first = LeaveOneOutObjective(machine, few, others[:0], *given)
+            found = first.minimised(settings.descent_steps)
+        except OutOfTimeError:
+            return []
+        return objective.descend_further(found.x, found.hess_inv.todense(), settings.last_steps)
 
-    def _scores(self, machine: Machine) -> FloatArray:
-        """Return the leave-one-out scores of a machine for all search rows."""
-        rows = self.rows
-        Y = machine.target.forward(self.Y[rows])
-        solution = ridge_leave_one_out(
-            machine.kernel.matrix(machine.space.coordinates[rows]),
-            Y,
-            machine.C,
-            self.weight[rows],
-            left_out=self.left_out[rows],
-            overwrite=True,
+    def _scores(self, machines: list[Machine], fold: IntArray) -> FloatArray:
+        """Return the leave-one-out scores of every row by the machine of its own fold."""
+        own = [fold == k for k in range(len(machines))]
+        scores = np.empty((len(fold), machines[0].target.forward(self.Y[:1]).shape[1]))
+        found = in_threads(self._last_scores, list(zip(machines, own, strict=True)), self.n_jobs)
+        for part, found_part in zip(own, found, strict=True):
+            scores[part] = found_part
+        return scores
+
+    def _last_scores(self, one: tuple[Machine, NDArray[np.bool_]]) -> FloatArray:
+        """Return the leave-one-out scores of some rows by the machine of all search rows."""
+        machine, own = one
+        rows, count = np.concatenate([self.rows[~own], self.rows[own]]), int(own.sum())
+        Y, K = machine.target.forward(self.Y[rows]), self._matrix(machine, rows)
+        weight, left_out = self.weight[rows], self.left_out[rows]
+        return np.asarray(
+            Y[-count:] - last_left_out(K, Y, machine.C, weight, left_out, count)
         )
-        return np.asarray(Y - solution.loo_residuals)
+
+    def _matrix(self, machine: Machine, rows: IntArray) -> FloatArray:
+        return machine.kernel.matrix(machine.space.coordinates[rows])
 
     # ------------------------------------------------------------------------ learned kernels
 
@@ -300,10 +316,9 @@ class Search:
         for strength in self.settings.learned_strengths:
             self.clock.check()
             learn = partial(self._learned, first, strength)
-            found = in_threads(learn, [fold == k for k in range(fold.max() + 1)], self.n_jobs)
-            scores = _own_parts([own for _, own in found], fold)
-            machines = tuple(machine for machine, _ in found)
-            self.entries.append(self._entry(machines, scores, LEARNED))
+            parts = [fold == k for k in range(fold.max() + 1)]
+            machines = in_threads(learn, parts, self.n_jobs)
+            self.entries.append(self._entry(tuple(machines), self._scores(machines, fold), LEARNED))
             self.tell(f"learned kernels: held-out error {self.entries[-1].error:.4g}", 0.92)
 
     def _is_poor(self, fold: IntArray) -> bool:
@@ -315,19 +330,15 @@ class Search:
             return True
         return any((np.ptp(Y[fold != k], axis=0) == 0.0).all() for k in range(fold.max() + 1))
 
-    def _learned(
-        self, first: Machine, strength: float, left_out: NDArray[np.bool_]
-    ) -> tuple[Machine, FloatArray]:
-        """Learn a kernel without some rows; return its machine and leave-one-out scores."""
-        rows = self.rows[~left_out]
-        Y = first.target.forward(self.Y[self.rows])
-        kernel = CertifiedKernel(
-            learn_kernel(first.space.coordinates[rows], Y[~left_out], strength, self.weight[rows])
+    def _learned(self, first: Machine, strength: float, left_out: NDArray[np.bool_]) -> Machine:
+        """Return the machine of a kernel that is learned without some rows."""
+        rows = self.rows[~left_out][: self.settings.learned_rows]
+        A, Y = first.space.coordinates[rows], first.target.forward(self.Y[rows])
+        kernel = CertifiedKernel(learn_kernel(A, Y, strength, self.weight[rows]))
+        best = self._path(first.space, kernel, self.rows[: self.settings.screen_rows]).best(
+            first.target.forward(self.Y[self.rows[: self.settings.screen_rows]]), _CS
         )
-        path = self._path(first.space, kernel, self.rows)
-        best = path.best(Y, _CS)
-        machine = replace(first, kernel=kernel, C=best.C)
-        return machine, Y - path.fit(Y, best.C).loo_residuals
+        return replace(first, kernel=kernel, C=best.C)
 
     # ---------------------------------------------------------------------------- other losses
 

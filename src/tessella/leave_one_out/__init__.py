@@ -10,11 +10,16 @@ from tessella.leave_one_out._gradient import (
     NotPositiveDefiniteError,
     leave_one_out_gradient,
 )
-from tessella.leave_one_out._held_out import HeldOutGradient, held_out_gradient
+from tessella.leave_one_out._held_out import (
+    HeldOutGradient,
+    held_out_gradient,
+    held_out_predictions,
+)
 from tessella.leave_one_out._ridge import (
     BestC,
     RidgePath,
     RidgeSolution,
+    last_left_out,
     ridge_leave_one_out,
 )
 from tessella.leave_one_out._svm import SvmLeaveOneOut, svm_leave_one_out
@@ -28,6 +33,8 @@ __all__ = [
     "RidgeSolution",
     "SvmLeaveOneOut",
     "held_out_gradient",
+    "held_out_predictions",
+    "last_left_out",
     "leave_one_out_gradient",
     "ridge_leave_one_out",
     "svm_leave_one_out",
