@@ -10,10 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import OptimizeResult, minimize
+from scipy.optimize import minimize
 
 from tessella.automatic._clock import Clock, OutOfTimeError
 from tessella.automatic._entries import Machine
@@ -37,6 +38,21 @@ _C_RANGE = (-3.0, 14.0)  # of the logarithm of C
 _PULL = 0.03
 # Cosine of a step and the change of the gradient below which their curvature is rounding.
 _LEAST_CURVATURE = 1e-8
+
+
+class Start(NamedTuple):
+    """Where a descent has ended, and another one may go on.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n_parameters,)
+        Parameters.
+    metric : ndarray of shape (n_parameters, n_parameters)
+        Approximate inverse of the Hessian matrix.
+    """
+
+    x: FloatArray
+    metric: FloatArray
 
 
 class DescentObjective(ABC):
@@ -92,11 +108,9 @@ class DescentObjective(ABC):
         changes = [(-_LARGEST_CHANGE, _LARGEST_CHANGE)] * self.n_groups
         return np.array([*changes, _C_RANGE])
 
-    def minimised(
-        self, steps: int, callback: Callable[[FloatArray], None] | None = None
-    ) -> OptimizeResult:
+    def minimised(self, steps: int, callback: Callable[[FloatArray], None] | None = None) -> Start:
         """Minimise the objective by at most some steps, with a call after each of them."""
-        return minimize(
+        found = minimize(
             self,
             self.start,
             jac=True,
@@ -105,6 +119,7 @@ class DescentObjective(ABC):
             callback=callback,
             options={"maxiter": steps, "maxfun": 2 * steps},
         )
+        return Start(found.x, found.hess_inv.todense())
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective and its gradient."""
@@ -199,20 +214,13 @@ class LeaveOneOutObjective(DescentObjective):
         self._left_out = left_out[rows]
         self._fit: tuple[FloatArray, FloatArray]
 
-    def descend_further(
-        self, x: FloatArray, metric: FloatArray, steps: int
-    ) -> list[tuple[Machine, FloatArray]]:
-        """Return the machine and its held-out scores at some parameters and after every step.
+    def descend_further(self, start: Start, steps: int) -> list[tuple[Machine, FloatArray]]:
+        """Return the machine and its held-out scores at a start and after every step from there.
 
-        Parameters
-        ----------
-        x : ndarray of shape (n_groups + 1,)
-            Parameters at which the descent starts.
-        metric : ndarray of shape (n_groups + 1, n_groups + 1)
-            Approximate inverse of the Hessian matrix, such as that of fewer rows.
-        steps : int
-            Number of steps. The last one is not followed by another evaluation of the gradient.
+        Each step is that of Newton with the metric, which follows the change of the gradient. The
+        last one is not evaluated; the held-out scores tell whether it is good.
         """
+        x, metric = start
         path: list[tuple[Machine, FloatArray]] = []
         low, high = self.bounds.T
         with suppress(OutOfTimeError, NotPositiveDefiniteError):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.automatic._clock import Clock, OutOfTimeError
-from tessella.automatic._descent import LeaveOneOutObjective
+from tessella.automatic._descent import LeaveOneOutObjective, Start
 from tessella.automatic._entries import DESCENT, GRID, LEARNED, Entry, Machine, or_infinite
 from tessella.automatic._families import FAMILIES
 from tessella.automatic._kernels import (
@@ -53,6 +53,7 @@ _FEWEST_REFINED_ROWS = 20
 _CLEARLY_MORE = 1.5
 # Fewer rows do not tell one learned kernel from another.
 _FEWEST_LEARNED_ROWS = 30
+_NO_ROWS = np.empty(0, dtype=np.intp)
 # Half-width of the tube in deviations of the held-out residuals.
 _TUBE = 0.3
 
@@ -225,12 +226,17 @@ class Search:
         if not machine.space.n_groups or not entry.error:
             return None  # no column varies, or the target is constant
         fold = self._folds()
-        parts = [fold != k for k in range(fold.max() + 1)]
+        starts = self._first_descents(machine, fold)
+        if starts is None:
+            return None
+        parts = [(fold != k, start) for k, start in enumerate(starts)]
         descents = in_threads(partial(self._descent, machine), parts, self.n_jobs)
         machines = self._at_best_step(descents, fold)
         if machines is None:
             return None
-        refined = self._entry(tuple(machines), self._scores(machines, fold), DESCENT)
+        refined = self._entry(
+            tuple(machines), self._by_machine(self._squared_scores, machines), DESCENT
+        )
         return refined if refined.error < entry.error else None
 
     def _folds(self) -> IntArray:
@@ -258,47 +264,70 @@ class Search:
                 best, errors = (machines if step else None), error
         return best
 
+    def _first_descents(self, machine: Machine, fold: IntArray) -> list[Start | None] | None:
+        """Return for each fold where a descent on few other rows leads, None without such descents.
+
+        The folds of a half share a descent on rows of the other half. None instead of the list if
+        the time is over.
+        """
+        count, wanted = int(fold.max()) + 1, self.settings.first_rows
+        if np.sum(fold != 0) < _CLEARLY_MORE * wanted:
+            return [None] * count
+        halves = [fold >= count // 2, fold < count // 2]
+        try:
+            found = in_threads(partial(self._start, machine), halves, self.n_jobs)
+        except OutOfTimeError:
+            return None
+        return [found[k >= count // 2] for k in range(count)]
+
+    def _start(self, machine: Machine, used: NDArray[np.bool_]) -> Start:
+        """Return where a descent on the first of the rows `used` leads."""
+        objective = self._objective(machine, self.rows[used][: self.settings.first_rows])
+        return objective.minimised(self.settings.descent_steps)
+
     def _descent(
-        self, machine: Machine, used: NDArray[np.bool_]
+        self, machine: Machine, part: tuple[NDArray[np.bool_], Start | None]
     ) -> list[tuple[Machine, FloatArray]]:
         """Return the machine, and its scores of the other rows, at the start and after every step.
 
-        Only the rows `used` decide the steps, and the scores are those of a fit to them.
+        Only the rows that are used decide the steps, and the scores are those of a fit to them.
         """
-        settings, rows, others = self.settings, self.rows[used], self.rows[~used]
-        given = self.Y, self.weight, self.left_out, self.clock
-        objective = LeaveOneOutObjective(machine, rows, others, *given)
-        few = rows[: settings.first_rows]
-        if len(rows) < _CLEARLY_MORE * len(few):
-            return objective.descend(settings.descent_steps)
-        try:
-            first = LeaveOneOutObjective(machine, few, others[:0], *given)
-            found = first.minimised(settings.descent_steps)
-        except OutOfTimeError:
-            return []
-        return objective.descend_further(found.x, found.hess_inv.todense(), settings.last_steps)
+        used, start = part
+        objective = self._objective(machine, self.rows[used], self.rows[~used])
+        if start is None:
+            return objective.descend(self.settings.descent_steps)
+        return objective.descend_further(start, self.settings.last_steps)
 
-    def _scores(self, machines: list[Machine], fold: IntArray) -> FloatArray:
-        """Return the leave-one-out scores of every row by the machine of its own fold."""
-        own = [fold == k for k in range(len(machines))]
-        scores = np.empty((len(fold), machines[0].target.forward(self.Y[:1]).shape[1]))
-        found = in_threads(self._last_scores, list(zip(machines, own, strict=True)), self.n_jobs)
-        for part, found_part in zip(own, found, strict=True):
-            scores[part] = found_part
-        return scores
-
-    def _last_scores(self, one: tuple[Machine, NDArray[np.bool_]]) -> FloatArray:
-        """Return the leave-one-out scores of some rows by the machine of all search rows."""
-        machine, own = one
-        rows, count = np.concatenate([self.rows[~own], self.rows[own]]), int(own.sum())
-        Y, K = machine.target.forward(self.Y[rows]), self._matrix(machine, rows)
-        weight, left_out = self.weight[rows], self.left_out[rows]
-        return np.asarray(
-            Y[-count:] - last_left_out(K, Y, machine.C, weight, left_out, count)
+    def _objective(
+        self, machine: Machine, rows: IntArray, others: IntArray = _NO_ROWS
+    ) -> LeaveOneOutObjective:
+        return LeaveOneOutObjective(
+            machine, rows, others, self.Y, self.weight, self.left_out, self.clock
         )
 
-    def _matrix(self, machine: Machine, rows: IntArray) -> FloatArray:
-        return machine.kernel.matrix(machine.space.coordinates[rows])
+    def _by_machine(
+        self,
+        scores_of: Callable[[Machine, NDArray[np.bool_]], FloatArray],
+        machines: Sequence[Machine],
+    ) -> FloatArray:
+        """Return the scores of every row by the machine of its own fold, or by a single machine."""
+        fold = self._folds() if len(machines) > 1 else np.zeros(len(self.rows), dtype=np.intp)
+        own = [fold == k for k in range(len(machines))]
+        found = in_threads(
+            lambda one: scores_of(*one), list(zip(machines, own, strict=True)), self.n_jobs
+        )
+        scores = np.empty((len(fold), found[0].shape[1]))
+        for part, part_scores in zip(own, found, strict=True):
+            scores[part] = part_scores
+        return scores
+
+    def _squared_scores(self, machine: Machine, own: NDArray[np.bool_]) -> FloatArray:
+        """Return the leave-one-out scores of some rows by the machine of all search rows."""
+        rows, count = np.concatenate([self.rows[~own], self.rows[own]]), int(own.sum())
+        Y = machine.target.forward(self.Y[rows])
+        K = machine.kernel.matrix(machine.space.coordinates[rows])
+        weight, left_out = self.weight[rows], self.left_out[rows]
+        return Y[-count:] - last_left_out(K, Y, machine.C, weight, left_out, count)
 
     # ------------------------------------------------------------------------ learned kernels
 
@@ -318,7 +347,8 @@ class Search:
             learn = partial(self._learned, first, strength)
             parts = [fold == k for k in range(fold.max() + 1)]
             machines = in_threads(learn, parts, self.n_jobs)
-            self.entries.append(self._entry(tuple(machines), self._scores(machines, fold), LEARNED))
+            scores = self._by_machine(self._squared_scores, machines)
+            self.entries.append(self._entry(tuple(machines), scores, LEARNED))
             self.tell(f"learned kernels: held-out error {self.entries[-1].error:.4g}", 0.92)
 
     def _is_poor(self, fold: IntArray) -> bool:
@@ -335,9 +365,9 @@ class Search:
         rows = self.rows[~left_out][: self.settings.learned_rows]
         A, Y = first.space.coordinates[rows], first.target.forward(self.Y[rows])
         kernel = CertifiedKernel(learn_kernel(A, Y, strength, self.weight[rows]))
-        best = self._path(first.space, kernel, self.rows[: self.settings.screen_rows]).best(
-            first.target.forward(self.Y[self.rows[: self.settings.screen_rows]]), _CS
-        )
+        few = self.rows[: self.settings.screen_rows]
+        Y = first.target.forward(self.Y[few])
+        best = self._path(first.space, kernel, few).best(Y, _CS)
         return replace(first, kernel=kernel, C=best.C)
 
     # ---------------------------------------------------------------------------- other losses
@@ -357,8 +387,7 @@ class Search:
         for strength in self.settings.svm_strengths:
             self.clock.check()
             machines = [replace(own, C=strength, loss=loss, target=target) for own in best.machines]
-            found = in_threads(self._svm_scores, machines, self.n_jobs)
-            scores = found[0] if len(found) == 1 else _own_parts(found, self._folds())
+            scores = self._by_machine(self._svm_scores, machines)
             self.entries.append(self._entry(tuple(machines), scores, best.stage))
             self.tell(
                 f"{loss.name} loss with C={strength:g}: held-out error "
@@ -382,17 +411,13 @@ class Search:
         deviation = np.sqrt(weight @ residual[:, 0] ** 2 / weight.sum())
         return Tube(float(_TUBE * deviation)), target
 
-    def _svm_scores(self, machine: Machine) -> FloatArray:
+    def _svm_scores(self, machine: Machine, own: NDArray[np.bool_]) -> FloatArray:
+        """Return the leave-one-out scores of some rows by the machine of all search rows."""
         K = machine.kernel.matrix(machine.space.coordinates[self.rows])
         Y, loss = machine.target.forward(self.Y[self.rows]), machine.loss
         assert isinstance(loss, Hinge | Tube)
-        rows = self.rows
-        return loss.held_out_scores(K, Y, machine.C, self.weight[rows], self.left_out[rows])
-
-
-def _own_parts(scores: list[FloatArray], fold: IntArray) -> FloatArray:
-    """Return the scores of every row by the machine of its own fold."""
-    return np.asarray(np.stack(scores)[fold, np.arange(len(fold))])
+        weight, left_out = self.weight[self.rows], self.left_out[self.rows]
+        return loss.held_out_scores(K, Y, machine.C, weight, left_out, np.flatnonzero(own))
 
 
 def _batches(items: list[Any], n_jobs: int | None) -> list[list[Any]]:
