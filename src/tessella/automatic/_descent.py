@@ -36,6 +36,7 @@ _LARGEST_CHANGE = 6.0  # of the logarithm of a scale
 _C_RANGE = (-3.0, 14.0)  # of the logarithm of C
 # Pull of the logarithms of the scales towards a common one, relative to the logarithm of the error.
 _PULL = 0.03
+_SHORTEST = 0.1  # part of a step without progress that is tried next
 # Cosine of a step and the change of the gradient below which their curvature is rounding.
 _LEAST_CURVATURE = 1e-8
 
@@ -226,17 +227,17 @@ class LeaveOneOutObjective(DescentObjective):
         with suppress(OutOfTimeError, NotPositiveDefiniteError):
             value, gradient = self(x)
             path.append(self._machine_and_scores(x))
-            for left in range(steps - 1, -1, -1):
-                target = np.clip(x - metric @ gradient, low, high)
-                if not left:
-                    path.append(self._fitted(target))
-                    break
+            target = np.clip(x - metric @ gradient, low, high)
+            for _ in range(steps - 1):
                 step, (reached, slope) = target - x, self(target)
                 if not reached < value:
-                    break
+                    target = x + _shorter(reached - value, float(gradient @ step)) * step
+                    continue
                 path.append(self._machine_and_scores(target))
                 metric = _updated(metric, step, slope - gradient)
                 x, value, gradient = target, reached, slope
+                target = np.clip(x - metric @ gradient, low, high)
+            path.append(self._fitted(target))
         return path
 
     def _gradient(self, K: FloatArray, regularisation: float) -> LeaveOneOutGradient:
@@ -255,6 +256,13 @@ class LeaveOneOutObjective(DescentObjective):
         machine = self._machine_at(x)
         K = machine.kernel.matrix(np.vstack([self._A, self._others]), self._A)
         return machine, held_out_predictions(K, self._Y, 1.0 / machine.C, self._weight)
+
+
+def _shorter(rise: float, slope: float) -> float:
+    """Return the part of a step without progress at which a parabola has its minimum."""
+    if slope >= 0.0 or not np.isfinite(rise):
+        return _SHORTEST
+    return float(np.clip(-0.5 * slope / (rise - slope), _SHORTEST, 0.5))
 
 
 def _updated(metric: FloatArray, step: FloatArray, change: FloatArray) -> FloatArray:

@@ -232,7 +232,7 @@ class Search:
         parts = [(fold != k, start) for k, start in enumerate(starts)]
         descents = in_threads(partial(self._descent, machine), parts, self.n_jobs)
         machines = self._at_best_step(descents, fold)
-        if machines is None:
+        if all(_same_scales(own, machine) for own in machines):
             return None
         refined = self._entry(
             tuple(machines), self._by_machine(self._squared_scores, machines), DESCENT
@@ -245,14 +245,15 @@ class Search:
 
     def _at_best_step(
         self, descents: list[list[tuple[Machine, FloatArray]]], fold: IntArray
-    ) -> list[Machine] | None:
+    ) -> list[Machine]:
         """Return the machines of the folds after the step with the smallest error of the folds.
 
-        None if that is the start, or if the time was over before all folds had one.
+        There are none if the time was over before all folds had one.
         """
+        best: list[Machine] = []
         if not all(descents):
-            return None
-        best, errors = None, np.inf
+            return best
+        smallest = np.inf
         for step in range(max(map(len, descents))):
             now = [path[min(step, len(path) - 1)] for path in descents]
             machines = [machine for machine, _ in now]
@@ -260,8 +261,8 @@ class Search:
             for k, (_, own) in enumerate(now):
                 scores[fold == k] = own
             error = self._entry(tuple(machines), scores, DESCENT).error
-            if error < errors:
-                best, errors = (machines if step else None), error
+            if error < smallest:
+                best, smallest = machines, error
         return best
 
     def _first_descents(self, machine: Machine, fold: IntArray) -> list[Start | None] | None:
@@ -418,6 +419,12 @@ class Search:
         assert isinstance(loss, Hinge | Tube)
         weight, left_out = self.weight[self.rows], self.left_out[self.rows]
         return loss.held_out_scores(K, Y, machine.C, weight, left_out, np.flatnonzero(own))
+
+
+def _same_scales(one: Machine, other: Machine) -> bool:
+    assert isinstance(one.kernel, ScaledKernel)
+    assert isinstance(other.kernel, ScaledKernel)
+    return np.array_equal(one.kernel.scales, other.kernel.scales)
 
 
 def _batches(items: list[Any], n_jobs: int | None) -> list[list[Any]]:
