@@ -71,7 +71,7 @@ class SearchSettings:
     refined: int = 4
     folds: int = 4
     descent_steps: int = 10
-    first_rows: int = 450
+    first_rows: int = 500
     last_steps: int = 2
     average_steps: int = 20
     learned_strengths: tuple[float, ...] = (10.0,)

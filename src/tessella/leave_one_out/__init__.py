@@ -5,6 +5,7 @@ loss and the ε-insensitive loss they follow from the factors of the optimum whe
 its face, and from a second solution elsewhere.
 """
 
+from tessella.leave_one_out._cholesky import last_left_out, ridge_leave_one_out
 from tessella.leave_one_out._gradient import (
     LeaveOneOutGradient,
     NotPositiveDefiniteError,
@@ -15,13 +16,8 @@ from tessella.leave_one_out._held_out import (
     held_out_gradient,
     held_out_predictions,
 )
-from tessella.leave_one_out._ridge import (
-    BestC,
-    RidgePath,
-    RidgeSolution,
-    last_left_out,
-    ridge_leave_one_out,
-)
+from tessella.leave_one_out._ridge import BestC, RidgePath
+from tessella.leave_one_out._squared import RidgeSolution
 from tessella.leave_one_out._svm import SvmLeaveOneOut, svm_leave_one_out
 
 __all__ = [

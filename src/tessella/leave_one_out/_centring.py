@@ -68,7 +68,8 @@ class Centring:
         first = len(product) - len(diagonal)
         multiple = self._factor * self.normal[first:]
         own: FloatArray = 2.0 * product[first:] - multiple * (self.normal @ product)
-        return diagonal - multiple * own
+        last: FloatArray = diagonal - multiple * own
+        return last
 
     def targets(self, Y: FloatArray) -> FloatArray:
         """Return Q S^{1/2} Y without its part along the first axis."""
