@@ -52,6 +52,7 @@ def squared_loss(rows: int) -> list[tuple[str, float]]:
         ("eigenvectors, driver 'evd'", least(lambda: decomposed(K, "evd"))),
         ("eigenvectors, driver 'evr'", least(lambda: decomposed(K, "evr"))),
         ("RidgePath(K)", least(lambda: RidgePath(K))),
+        ("RidgePath(K), then 15 values of C", least(lambda: RidgePath(K).loo_errors(y, CS))),
         ("errors of 15 values of C", least(lambda: path.loo_errors(y, CS))),
         ("best C from 15 values", least(lambda: path.best(y, CS))),
         ("error of one C with 5 groups", least(lambda: folds.loo_errors(y, [1.0]))),

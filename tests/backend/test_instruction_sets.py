@@ -11,6 +11,7 @@ SETS = ("baseline", "avx2", "avx512")
 PROGRAM = """
 import hashlib
 import numpy as np
+from tessella import _core
 from tessella.backend import KernelOnDemand, instruction_set
 from tessella.kernels import TessellatedKernels, absolute_pair_sums, laplace_gram
 from tessella.svm import DualProblem, DualSettings, solve_dual
@@ -31,6 +32,9 @@ for m in (1, 7, 16, 137, 600):
     show(f"gradient {m}", bound.gradient(w))
     show(f"laplace {m}", laplace_gram(X, X[: m // 2 + 1], n_jobs=1))
     show(f"pairs {m}", absolute_pair_sums(np.outer(w, w), X, n_jobs=1))
+    forms = np.empty((3, 5))
+    _core.tridiagonal_forms(0.1 * np.tile(w, (3, 1)), np.tile(w**2, (3, 1)), X, forms, 1)
+    show(f"forms {m}", forms)
     on_demand = KernelOnDemand(max_bytes=0)
     on_demand.hold(bound.product_form(bound.cone.factors(P)))
     show(f"product {m}", on_demand.product(w, 1))

@@ -127,3 +127,22 @@ def test_an_indefinite_matrix_is_refused():
     K[0, 1] = K[1, 0] = 3.0
     with pytest.raises(NotPositiveDefiniteError):
         leave_one_out_gradient(K, Y, 1e-3, np.ones(M), np.ones(M))
+
+
+def test_more_rows_than_a_tile_has():
+    """Triangles are copied in tiles, and this kernel matrix has three and a part."""
+    rng = np.random.default_rng(5)
+    X, y = rng.random((400, 3)), rng.normal(size=(400, 2))
+    K, weight = FAMILIES["gaussian"].gram(X, SCALES), rng.uniform(0.5, 2.0, 400)
+    found = leave_one_out_gradient(K, y, 0.1, weight, weight, np.full(400, 0.8))
+    G = np.linalg.inv(K + np.diag(0.1 / weight))
+    H = G - np.outer(G.sum(axis=0), G.sum(axis=0)) / G.sum()
+    a, divisor = H @ y, 0.2 * weight / 0.1 + 0.8 * np.diag(H)
+    residuals, share = a / divisor[:, None], weight / weight.sum()
+    np.testing.assert_allclose(found.residuals, residuals, rtol=1e-8)
+    u = 2.0 * share[:, None] * residuals / divisor[:, None]
+    expected = H @ np.diag(0.8 * (u * residuals).sum(axis=1)) @ H
+    expected -= 0.5 * (H @ u @ a.T + a @ (H @ u).T)
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(found.kernel_gradient, expected, atol=1e-9 * size)
+    np.testing.assert_array_equal(found.kernel_gradient, found.kernel_gradient.T)

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from tessella.automatic import FAMILIES
-from tessella.leave_one_out import NotPositiveDefiniteError, held_out_gradient
+from tessella.leave_one_out import (
+    NotPositiveDefiniteError,
+    held_out_gradient,
+    held_out_predictions,
+)
 
 RNG = np.random.default_rng(3)
 M, FITTED = 26, 17
@@ -35,6 +39,10 @@ def test_predictions_are_those_of_the_linear_system(outputs, weight, regularisat
     found = held_out_gradient(K, Y[:, :outputs], regularisation, weight, FITTED)
     expected = predicted(K, Y[:, :outputs], regularisation, weight)
     np.testing.assert_allclose(found.predictions, expected, rtol=1e-7, atol=1e-10)
+    alone = held_out_predictions(
+        K[:, :FITTED], Y[:FITTED, :outputs], regularisation, weight[:FITTED]
+    )
+    np.testing.assert_allclose(alone, expected, rtol=1e-7, atol=1e-10)
     squares = ((expected - Y[FITTED:, :outputs]) ** 2).sum(axis=1)
     assert found.error == pytest.approx(np.average(squares, weights=weight[FITTED:]), rel=1e-8)
 

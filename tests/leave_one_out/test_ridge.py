@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from tessella.leave_one_out import RidgePath, ridge_leave_one_out
+from tessella.leave_one_out import RidgePath, last_left_out, ridge_leave_one_out
 
 RNG = np.random.default_rng(0)
 X = RNG.random((30, 3))
@@ -40,6 +40,16 @@ def brute_force(K, Y, C, weight):
         rest[i] = max(0.0, rest[i] - 1.0)
         found[[i]] = residuals_of(K, Y, C, rest, [i], np.flatnonzero(rest))
     return found
+
+
+@pytest.mark.parametrize("C", [*CS, 1e6])
+@pytest.mark.parametrize("count", [1, 12, 30])
+@pytest.mark.parametrize("weight", [np.ones(30), WEIGHT * 0.7], ids=["1", "any"])
+def test_the_last_rows_are_left_out_alone(C, count, weight):
+    left_out = 1.0 / np.maximum(weight, 1.0)
+    found = last_left_out(K.copy(), Y, C, weight, left_out, count)
+    expected = brute_force(K, Y, C, weight)[-count:]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
 
 
 def by_path(K, Y, C, weight=None, **others):
@@ -98,6 +108,22 @@ def test_many_values_of_C_at_once(groups):
     np.testing.assert_allclose(many, each, rtol=1e-12, atol=1e-13)
     expected = [np.average(own**2, axis=0, weights=WEIGHT).mean() for own in each]
     np.testing.assert_allclose(path.loo_errors(Y, CS), expected, rtol=1e-12)
+
+
+def test_eigenvectors_and_a_tridiagonal_matrix_agree():
+    """A huge value of C takes eigenvectors, which are then used for all others."""
+    path = RidgePath(K, WEIGHT)
+    before, fitted = path.loo_residuals(Y, CS), path.fit(Y, 10.0)
+    path.loo_residuals(Y, [1e15])
+    np.testing.assert_allclose(path.loo_residuals(Y, CS), before, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(path.fit(Y, 10.0).coef, fitted.coef, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("C", [1e3, 1e6, 1e7])
+def test_large_values_of_C(C):
+    laplace = np.exp(-3.0 * cdist(X, X, "cityblock"))
+    found = RidgePath(laplace, WEIGHT).loo_residuals(Y, [C])[0]
+    np.testing.assert_allclose(found, brute_force(laplace, Y, C, WEIGHT), rtol=1e-7, atol=1e-8)
 
 
 def test_one_output_may_be_a_vector():

@@ -71,6 +71,21 @@ def test_a_kernel_of_low_rank(make, C):
     assert found.resolved.any()
 
 
+@pytest.mark.parametrize("kernel", ["gauss", "linear"])
+@pytest.mark.parametrize("C", [3.0, 1e-9])  # with the last one no sample is free
+def test_only_some_rows_are_left_out(kernel, C):
+    K, dual = KERNELS[kernel], hinge(C)
+    solution, rows = solve_dual(K, dual), np.array([3, 11, 40])
+    whole = svm_leave_one_out(K, dual, solution)
+    some = svm_leave_one_out(K, dual, solution, rows=rows)
+    others = np.delete(np.arange(60), rows)
+    np.testing.assert_allclose(some.scores[rows], whole.scores[rows], atol=1e-8)
+    own = K @ solution.w + solution.intercept
+    np.testing.assert_allclose(some.scores[others], own[others], atol=1e-5)
+    assert not some.changed[others].any()
+    assert not some.resolved[others].any()
+
+
 @pytest.mark.parametrize("make", [hinge, tube])
 def test_sample_weights_as_copies(make):
     K, dual = KERNELS["gauss"], make(2.0 * WEIGHT)

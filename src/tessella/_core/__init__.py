@@ -14,6 +14,7 @@ max_product_apply = _native.max_product_apply
 push_machines = _native.push_machines
 solve_dual = _native.solve_dual
 solve_machines = _native.solve_machines
+tridiagonal_forms = _native.tridiagonal_forms
 
 __all__ = [
     "JointSteps",
@@ -28,4 +29,5 @@ __all__ = [
     "push_machines",
     "solve_dual",
     "solve_machines",
+    "tridiagonal_forms",
 ]

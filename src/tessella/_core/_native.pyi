@@ -112,6 +112,13 @@ def absolute_pair_sums(
     out: NDArray[float64],
     threads: int,
 ) -> None: ...
+def tridiagonal_forms(
+    ratios: NDArray[float64],
+    inverses: NDArray[float64],
+    columns: NDArray[float64],
+    out: NDArray[float64],
+    threads: int,
+) -> None: ...
 def max_product_apply(
     left: NDArray[float64],
     right: NDArray[float64],

@@ -19,6 +19,7 @@ const Loops kLoops = {
      find_partner<double>, add_row<double>},
     apply_strip,
     absolute_sum,
+    solved_squares,
     values_at,
     extremes_of,
 };

@@ -21,6 +21,7 @@ namespace tessella {
 constexpr std::size_t kPanel = 16;  // columns of a panel
 constexpr std::size_t kRows = 4;    // rows of a block
 constexpr std::size_t kStrip = 16;  // panels whose products stay in the first-level cache
+constexpr std::size_t kSolved = 8;  // vectors whose tridiagonal systems are solved side by side
 
 // The factors of a kernel matrix in product form, see max_product.hpp: of one row, of the rows of
 // a block side by side, or of all columns in panels.
@@ -100,6 +101,9 @@ struct Loops {
   // sum_j weights[j] * |own - column[j]|
   double (*absolute_sum)(const double* weights, const double* column, double own,
                          std::size_t count);
+  // sums[s, lane] = sum_j x[j]² * inverses[s, j] with x[j] = panel[j, lane] - ratios[s, j] * x[j-1]
+  void (*solved_squares)(const double* panel, std::size_t size, const double* ratios,
+                         const double* inverses, std::size_t systems, double* sums);
   Values (*values_at)(const DualProblem& problem, const double* w, const double* gradient,
                       double intercept);
   // Largest derivative of the objective when a sample grows, smallest when one shrinks.

@@ -20,6 +20,7 @@
 #include "max_product.hpp"
 #include "pair_sums.hpp"
 #include "svm_dual.hpp"
+#include "tridiagonal.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -75,6 +76,17 @@ void absolute_pair_sums(const Matrix& weights, const Matrix& columns, MutableVec
   const Computing computing;
   tessella::absolute_pair_sums(weights.data(), columns.data(), count, columns.shape(0),
                                out.data(), threads);
+}
+
+void tridiagonal_forms(const Matrix& ratios, const Matrix& inverses, const Matrix& columns,
+                       MutableMatrix out, int threads) {
+  const std::size_t systems = ratios.shape(0), size = ratios.shape(1);
+  if (inverses.shape(0) != systems || inverses.shape(1) != size || columns.shape(0) != size ||
+      out.shape(0) != systems || out.shape(1) != columns.shape(1))
+    throw std::invalid_argument("tridiagonal_forms: shapes do not fit");
+  const Computing computing;
+  tessella::tridiagonal_forms({ratios.data(), inverses.data(), systems, size}, columns.data(),
+                              columns.shape(1), out.data(), threads);
 }
 
 tessella::KernelSide kernel_side(const Matrix& room, const Matrix& high, const Matrix& first,
@@ -424,6 +436,10 @@ NB_MODULE(_native, m) {
   m.def("push_machines", &push_machines, "room"_a, "starts"_a, "index"_a, "weights"_a,
         "out"_a.noconvert(), "threads"_a,
         "out = B @ weights for the max-product matrix B of each machine.");
+  m.def("tridiagonal_forms", &tridiagonal_forms, "ratios"_a, "inverses"_a, "columns"_a,
+        "out"_a.noconvert(), "threads"_a,
+        "out[s, i] = v.T @ inv(T) @ v for v = columns[:, i] and the factors of T, see "
+        "tridiagonal.hpp.");
   bind_rows<double>(m, "KernelRows");
   bind_rows<float>(m, "KernelRows32");
   bind_joint_steps(m);

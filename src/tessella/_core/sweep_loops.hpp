@@ -116,6 +116,33 @@ double absolute_sum(const double* weights, const double* column, double own, std
   return sum;
 }
 
+// Several systems at a time, because a step of one waits for its last step.
+template <std::size_t kSystems>
+TESSELLA_INLINE void add_solved_squares(const double* panel, std::size_t size,
+                                        const double* ratios, const double* inverses,
+                                        double* sums) {
+  Lanes x[kSystems], sum[kSystems];
+  for (std::size_t s = 0; s < kSystems; ++s) x[s] = sum[s] = all(0.0);
+  for (std::size_t j = 0; j < size; ++j) {
+    const Lanes given = load(panel + j * kLanes);
+    for (std::size_t s = 0; s < kSystems; ++s) {
+      x[s] = given - all(ratios[s * size + j]) * x[s];
+      sum[s] = sum[s] + x[s] * x[s] * all(inverses[s * size + j]);
+    }
+  }
+  for (std::size_t s = 0; s < kSystems; ++s) save(sum[s], sums + s * kLanes);
+}
+
+void solved_squares(const double* panel, std::size_t size, const double* ratios,
+                    const double* inverses, std::size_t systems, double* sums) {
+  static_assert(kSolved == kLanes, "a panel is as wide as the lanes");
+  std::size_t s = 0;
+  for (; s + 2 <= systems; s += 2)
+    add_solved_squares<2>(panel, size, ratios + s * size, inverses + s * size, sums + s * kLanes);
+  if (s < systems)
+    add_solved_squares<1>(panel, size, ratios + s * size, inverses + s * size, sums + s * kLanes);
+}
+
 // Adds the terms of `count` samples from k on, at most kLanes. The Fenchel gap of a sample is never
 // negative, so the sum loses nothing to cancellation; rounding may make it so. A maximum with zero
 // takes a NaN along.

@@ -7,8 +7,10 @@ which few rows need. The error of held-out rows costs much less, which many rows
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from tessella.leave_one_out import (
     LeaveOneOutGradient,
     NotPositiveDefiniteError,
     held_out_gradient,
+    held_out_predictions,
     leave_one_out_gradient,
 )
 
@@ -33,6 +36,24 @@ _LARGEST_CHANGE = 6.0  # of the logarithm of a scale
 _C_RANGE = (-3.0, 14.0)  # of the logarithm of C
 # Pull of the logarithms of the scales towards a common one, relative to the logarithm of the error.
 _PULL = 0.03
+_SHORTEST = 0.1  # part of a step without progress that is tried next
+# Cosine of a step and the change of the gradient below which their curvature is rounding.
+_LEAST_CURVATURE = 1e-8
+
+
+class Start(NamedTuple):
+    """Where a descent has ended, and another one may go on.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n_parameters,)
+        Parameters.
+    metric : ndarray of shape (n_parameters, n_parameters)
+        Approximate inverse of the Hessian matrix.
+    """
+
+    x: FloatArray
+    metric: FloatArray
 
 
 class DescentObjective(ABC):
@@ -69,22 +90,37 @@ class DescentObjective(ABC):
 
         When the time is over, the steps so far are returned.
         """
-        # A constant, whose C is below the range, has no slope to descend along; another scale may
-        # make more of its kernel.
-        start = np.append(np.zeros(self.n_groups), np.clip(np.log(self._machine.C), *_C_RANGE))
         path: list[tuple[Machine, FloatArray]] = []
         with suppress(OutOfTimeError, NotPositiveDefiniteError):
-            path.append(self._machine_and_scores(start))
-            minimize(
-                self,
-                start,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(-_LARGEST_CHANGE, _LARGEST_CHANGE)] * self.n_groups + [_C_RANGE],
-                callback=lambda x: path.append(self._machine_and_scores(x)),
-                options={"maxiter": steps, "maxfun": 2 * steps},
-            )
+            path.append(self._machine_and_scores(self.start))
+            self.minimised(steps, lambda x: path.append(self._machine_and_scores(x)))
         return path
+
+    @property
+    def start(self) -> FloatArray:
+        """The parameters of the machine at which the descent starts."""
+        # A constant, whose C is below the range, has no slope to descend along; another scale may
+        # make more of its kernel.
+        return np.append(np.zeros(self.n_groups), np.clip(np.log(self._machine.C), *_C_RANGE))
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Lower and upper bounds of the parameters, of shape (n_groups + 1, 2)."""
+        changes = [(-_LARGEST_CHANGE, _LARGEST_CHANGE)] * self.n_groups
+        return np.array([*changes, _C_RANGE])
+
+    def minimised(self, steps: int, callback: Callable[[FloatArray], None] | None = None) -> Start:
+        """Minimise the objective by at most some steps, with a call after each of them."""
+        found = minimize(
+            self,
+            self.start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self.bounds,
+            callback=callback,
+            options={"maxiter": steps, "maxfun": 2 * steps},
+        )
+        return Start(found.x, found.hess_inv.todense())
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective and its gradient."""
@@ -109,9 +145,12 @@ class DescentObjective(ABC):
         self(x)
         if self._last is None:
             raise NotPositiveDefiniteError
-        kernel = replace(self._kernel, scales=self._scales_at(x))
-        machine = replace(self._machine, kernel=kernel, C=float(np.exp(x[-1])))
+        machine = self._machine_at(x)
         return machine, self._scores(machine)
+
+    def _machine_at(self, x: FloatArray) -> Machine:
+        kernel = replace(self._kernel, scales=self._scales_at(x))
+        return replace(self._machine, kernel=kernel, C=float(np.exp(x[-1])))
 
     def _scales_at(self, x: FloatArray) -> FloatArray:
         """Return the logarithms of the scales of the columns."""
@@ -151,11 +190,11 @@ class LeaveOneOutObjective(DescentObjective):
     others : ndarray of int
         Rows whose scores are returned.
     Y : ndarray of shape (m, k)
-        Outputs of the rows of the fit.
+        Outputs of all training rows.
     weight : ndarray of shape (m,)
-        Weights of these rows.
+        Weights of all training rows.
     left_out : ndarray of shape (m,)
-        Fraction of the weight of each row that is left out with it.
+        Fraction of the weight of each training row that is left out with it.
     clock : Clock
         Time that is left.
     """
@@ -172,9 +211,34 @@ class LeaveOneOutObjective(DescentObjective):
     ) -> None:
         super().__init__(machine, rows, clock)
         self._others = machine.space.coordinates[others]
-        self._Y, self._weight = machine.target.forward(Y), weight
-        self._left_out = left_out
+        self._Y, self._weight = machine.target.forward(Y[rows]), weight[rows]
+        self._left_out = left_out[rows]
         self._fit: tuple[FloatArray, FloatArray]
+
+    def descend_further(self, start: Start, steps: int) -> list[tuple[Machine, FloatArray]]:
+        """Return the machine and its held-out scores at a start and after every step from there.
+
+        Each step is that of Newton with the metric, which follows the change of the gradient. The
+        last one is not evaluated; the held-out scores tell whether it is good.
+        """
+        x, metric = start
+        path: list[tuple[Machine, FloatArray]] = []
+        low, high = self.bounds.T
+        with suppress(OutOfTimeError, NotPositiveDefiniteError):
+            value, gradient = self(x)
+            path.append(self._machine_and_scores(x))
+            target = np.clip(x - metric @ gradient, low, high)
+            for _ in range(steps - 1):
+                step, (reached, slope) = target - x, self(target)
+                if not reached < value:
+                    target = x + _shorter(reached - value, float(gradient @ step)) * step
+                    continue
+                path.append(self._machine_and_scores(target))
+                metric = _updated(metric, step, slope - gradient)
+                x, value, gradient = target, reached, slope
+                target = np.clip(x - metric @ gradient, low, high)
+            path.append(self._fitted(target))
+        return path
 
     def _gradient(self, K: FloatArray, regularisation: float) -> LeaveOneOutGradient:
         weight = self._weight
@@ -185,6 +249,29 @@ class LeaveOneOutObjective(DescentObjective):
     def _scores(self, machine: Machine) -> FloatArray:
         coef, intercept = self._fit
         return machine.kernel.matrix(self._others, self._A) @ coef + intercept
+
+    def _fitted(self, x: FloatArray) -> tuple[Machine, FloatArray]:
+        """Return the machine and its scores at parameters without an evaluation."""
+        self._clock.check()
+        machine = self._machine_at(x)
+        K = machine.kernel.matrix(np.vstack([self._A, self._others]), self._A)
+        return machine, held_out_predictions(K, self._Y, 1.0 / machine.C, self._weight)
+
+
+def _shorter(rise: float, slope: float) -> float:
+    """Return the part of a step without progress at which a parabola has its minimum."""
+    if slope >= 0.0 or not np.isfinite(rise):
+        return _SHORTEST
+    return float(np.clip(-0.5 * slope / (rise - slope), _SHORTEST, 0.5))
+
+
+def _updated(metric: FloatArray, step: FloatArray, change: FloatArray) -> FloatArray:
+    """Return the BFGS update of an approximate inverse Hessian matrix."""
+    product = float(step @ change)
+    if product <= _LEAST_CURVATURE * np.linalg.norm(step) * np.linalg.norm(change):
+        return metric
+    left = np.eye(len(step)) - np.outer(step, change) / product
+    return left @ metric @ left.T + np.outer(step, step) / product
 
 
 class HeldOutObjective(DescentObjective):

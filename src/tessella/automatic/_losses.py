@@ -19,6 +19,7 @@ from tessella.svm import (
 )
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 
 _SVM_TOL = 1e-6
 
@@ -85,13 +86,19 @@ class _SupportVectors:
         return Solution(coef, np.array([own.intercept for own in found]), max(o.gap for o in found))
 
     def held_out_scores(
-        self, K: FloatArray, Y: FloatArray, C: float, weight: FloatArray, left_out: FloatArray
+        self,
+        K: FloatArray,
+        Y: FloatArray,
+        C: float,
+        weight: FloatArray,
+        left_out: FloatArray,
+        rows: IntArray,
     ) -> FloatArray:
-        """Return the score of every row in the machines without a fraction of its weight."""
+        """Return the scores of some rows in the machines without a fraction of their weight."""
         columns = []
         for y in Y.T:
             dual = self.dual(y, C, weight)
-            columns.append(_scores_without(K, dual, _solved(K, dual), left_out))
+            columns.append(_scores_without(K, dual, _solved(K, dual), left_out, rows))
         return np.column_stack(columns)
 
 
@@ -100,9 +107,10 @@ def _solved(K: FloatArray, dual: DualProblem) -> DualSolution:
 
 
 def _scores_without(
-    K: FloatArray, dual: DualProblem, solution: DualSolution, left_out: FloatArray
+    K: FloatArray, dual: DualProblem, solution: DualSolution, left_out: FloatArray, rows: IntArray
 ) -> FloatArray:
-    return svm_leave_one_out(K, dual, solution, left_out=left_out, n_jobs=1).scores
+    found = svm_leave_one_out(K, dual, solution, left_out=left_out, rows=rows, n_jobs=1)
+    return found.scores[rows]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.automatic._clock import Clock, OutOfTimeError
-from tessella.automatic._descent import LeaveOneOutObjective
+from tessella.automatic._descent import LeaveOneOutObjective, Start
 from tessella.automatic._entries import DESCENT, GRID, LEARNED, Entry, Machine, or_infinite
 from tessella.automatic._families import FAMILIES
 from tessella.automatic._kernels import (
@@ -34,7 +34,7 @@ from tessella.automatic._settings import SearchSettings
 from tessella.automatic._spaces import Space
 from tessella.automatic._targets import MarginTarget, Target
 from tessella.backend import effective_threads, in_threads
-from tessella.leave_one_out import RidgePath, ridge_leave_one_out
+from tessella.leave_one_out import RidgePath, last_left_out
 from tessella.solvers import Estimate
 
 FloatArray = NDArray[np.float64]
@@ -55,8 +55,11 @@ _USUAL_MEMBERS = 10
 _RESERVED_FITS = 2
 # Fewer rows do not tell one scale from another.
 _FEWEST_REFINED_ROWS = 20
+# Ratio of the rows of a fold and of the first rows from which a descent begins on the latter.
+_CLEARLY_MORE = 1.5
 # Fewer rows do not tell one learned kernel from another.
 _FEWEST_LEARNED_ROWS = 30
+_NO_ROWS = np.empty(0, dtype=np.intp)
 # Half-width of the tube in deviations of the held-out residuals.
 _TUBE = 0.3
 
@@ -281,13 +284,17 @@ class Search:
         if not machine.space.n_groups or not entry.error:
             return None  # no column varies, or the target is constant
         fold = self._folds()
-        parts = [fold != k for k in range(fold.max() + 1)]
+        starts = self._first_descents(machine, fold)
+        if starts is None:
+            return None
+        parts = [(fold != k, start) for k, start in enumerate(starts)]
         descents = in_threads(partial(self._descent, machine), parts, self.n_jobs)
         machines = self._at_best_step(descents, fold)
-        if machines is None:
+        if all(_same_scales(own, machine) for own in machines):
             return None
-        scores = in_threads(self._scores, machines, self.n_jobs)
-        refined = self._entry(tuple(machines), _own_parts(scores, fold), DESCENT)
+        refined = self._entry(
+            tuple(machines), self._by_machine(self._squared_scores, machines), DESCENT
+        )
         return refined if refined.error < entry.error else None
 
     def _folds(self) -> IntArray:
@@ -296,14 +303,15 @@ class Search:
 
     def _at_best_step(
         self, descents: list[list[tuple[Machine, FloatArray]]], fold: IntArray
-    ) -> list[Machine] | None:
+    ) -> list[Machine]:
         """Return the machines of the folds after the step with the smallest error of the folds.
 
-        None if that is the start, or if the time was over before all folds had one.
+        There are none if the time was over before all folds had one.
         """
+        best: list[Machine] = []
         if not all(descents):
-            return None
-        best, errors = None, np.inf
+            return best
+        smallest = np.inf
         for step in range(max(map(len, descents))):
             now = [path[min(step, len(path) - 1)] for path in descents]
             machines = [machine for machine, _ in now]
@@ -311,36 +319,74 @@ class Search:
             for k, (_, own) in enumerate(now):
                 scores[fold == k] = own
             error = self._entry(tuple(machines), scores, DESCENT).error
-            if error < errors:
-                best, errors = (machines if step else None), error
+            if error < smallest:
+                best, smallest = machines, error
         return best
 
+    def _first_descents(self, machine: Machine, fold: IntArray) -> list[Start | None] | None:
+        """Return for each fold where a descent on few other rows leads, None without such descents.
+
+        The folds of a half share a descent on rows of the other half. None instead of the list if
+        the time is over.
+        """
+        count, wanted = int(fold.max()) + 1, self.settings.first_rows
+        if np.sum(fold != 0) < _CLEARLY_MORE * wanted:
+            return [None] * count
+        halves = [fold >= count // 2, fold < count // 2]
+        try:
+            found = in_threads(partial(self._start, machine), halves, self.n_jobs)
+        except OutOfTimeError:
+            return None
+        return [found[k >= count // 2] for k in range(count)]
+
+    def _start(self, machine: Machine, used: NDArray[np.bool_]) -> Start:
+        """Return where a descent on the first of the rows `used` leads."""
+        objective = self._objective(machine, self.rows[used][: self.settings.first_rows])
+        return objective.minimised(self.settings.descent_steps)
+
     def _descent(
-        self, machine: Machine, used: NDArray[np.bool_]
+        self, machine: Machine, part: tuple[NDArray[np.bool_], Start | None]
     ) -> list[tuple[Machine, FloatArray]]:
         """Return the machine, and its scores of the other rows, at the start and after every step.
 
-        Only the rows `used` decide the steps, and the scores are those of a fit to them.
+        Only the rows that are used decide the steps, and the scores are those of a fit to them.
         """
-        rows, others = self.rows[used], self.rows[~used]
-        objective = LeaveOneOutObjective(
-            machine, rows, others, self.Y[rows], self.weight[rows], self.left_out[rows], self.clock
-        )
-        return objective.descend(self.settings.descent_steps)
+        used, start = part
+        objective = self._objective(machine, self.rows[used], self.rows[~used])
+        if start is None:
+            return objective.descend(self.settings.descent_steps)
+        return objective.descend_further(start, self.settings.last_steps)
 
-    def _scores(self, machine: Machine) -> FloatArray:
-        """Return the leave-one-out scores of a machine for all search rows."""
-        rows = self.rows
-        Y = machine.target.forward(self.Y[rows])
-        solution = ridge_leave_one_out(
-            machine.kernel.matrix(machine.space.coordinates[rows]),
-            Y,
-            machine.C,
-            self.weight[rows],
-            left_out=self.left_out[rows],
-            overwrite=True,
+    def _objective(
+        self, machine: Machine, rows: IntArray, others: IntArray = _NO_ROWS
+    ) -> LeaveOneOutObjective:
+        return LeaveOneOutObjective(
+            machine, rows, others, self.Y, self.weight, self.left_out, self.clock
         )
-        return np.asarray(Y - solution.loo_residuals)
+
+    def _by_machine(
+        self,
+        scores_of: Callable[[Machine, NDArray[np.bool_]], FloatArray],
+        machines: Sequence[Machine],
+    ) -> FloatArray:
+        """Return the scores of every row by the machine of its own fold, or by a single machine."""
+        fold = self._folds() if len(machines) > 1 else np.zeros(len(self.rows), dtype=np.intp)
+        own = [fold == k for k in range(len(machines))]
+        found = in_threads(
+            lambda one: scores_of(*one), list(zip(machines, own, strict=True)), self.n_jobs
+        )
+        scores = np.empty((len(fold), found[0].shape[1]))
+        for part, part_scores in zip(own, found, strict=True):
+            scores[part] = part_scores
+        return scores
+
+    def _squared_scores(self, machine: Machine, own: NDArray[np.bool_]) -> FloatArray:
+        """Return the leave-one-out scores of some rows by the machine of all search rows."""
+        rows, count = np.concatenate([self.rows[~own], self.rows[own]]), int(own.sum())
+        Y = machine.target.forward(self.Y[rows])
+        K = machine.kernel.matrix(machine.space.coordinates[rows])
+        weight, left_out = self.weight[rows], self.left_out[rows]
+        return Y[-count:] - last_left_out(K, Y, machine.C, weight, left_out, count)
 
     # ------------------------------------------------------------------------ learned kernels
 
@@ -358,10 +404,10 @@ class Search:
         for strength in self.settings.learned_strengths:
             self.clock.check()
             learn = partial(self._learned, first, strength)
-            found = in_threads(learn, [fold == k for k in range(fold.max() + 1)], self.n_jobs)
-            scores = _own_parts([own for _, own in found], fold)
-            machines = tuple(machine for machine, _ in found)
-            self.entries.append(self._entry(machines, scores, LEARNED))
+            parts = [fold == k for k in range(fold.max() + 1)]
+            machines = in_threads(learn, parts, self.n_jobs)
+            scores = self._by_machine(self._squared_scores, machines)
+            self.entries.append(self._entry(tuple(machines), scores, LEARNED))
             self.tell(f"learned kernels: held-out error {self.entries[-1].error:.4g}", 0.92)
 
     def _is_poor(self, fold: IntArray) -> bool:
@@ -373,19 +419,15 @@ class Search:
             return True
         return any((np.ptp(Y[fold != k], axis=0) == 0.0).all() for k in range(fold.max() + 1))
 
-    def _learned(
-        self, first: Machine, strength: float, left_out: NDArray[np.bool_]
-    ) -> tuple[Machine, FloatArray]:
-        """Learn a kernel without some rows; return its machine and leave-one-out scores."""
-        rows = self.rows[~left_out]
-        Y = first.target.forward(self.Y[self.rows])
-        kernel = CertifiedKernel(
-            learn_kernel(first.space.coordinates[rows], Y[~left_out], strength, self.weight[rows])
-        )
-        path = self._path(first.space, kernel, self.rows)
-        best = path.best(Y, _CS)
-        machine = replace(first, kernel=kernel, C=best.C)
-        return machine, Y - path.fit(Y, best.C).loo_residuals
+    def _learned(self, first: Machine, strength: float, left_out: NDArray[np.bool_]) -> Machine:
+        """Return the machine of a kernel that is learned without some rows."""
+        rows = self.rows[~left_out][: self.settings.learned_rows]
+        A, Y = first.space.coordinates[rows], first.target.forward(self.Y[rows])
+        kernel = CertifiedKernel(learn_kernel(A, Y, strength, self.weight[rows]))
+        few = self.rows[: self.settings.screen_rows]
+        Y = first.target.forward(self.Y[few])
+        best = self._path(first.space, kernel, few).best(Y, _CS)
+        return replace(first, kernel=kernel, C=best.C)
 
     # ---------------------------------------------------------------------------- other losses
 
@@ -404,8 +446,7 @@ class Search:
         for strength in self.settings.svm_strengths:
             self.clock.check()
             machines = [replace(own, C=strength, loss=loss, target=target) for own in best.machines]
-            found = in_threads(self._svm_scores, machines, self.n_jobs)
-            scores = found[0] if len(found) == 1 else _own_parts(found, self._folds())
+            scores = self._by_machine(self._svm_scores, machines)
             self.entries.append(self._entry(tuple(machines), scores, best.stage))
             self.tell(
                 f"{loss.name} loss with C={strength:g}: held-out error "
@@ -429,17 +470,19 @@ class Search:
         deviation = np.sqrt(weight @ residual[:, 0] ** 2 / weight.sum())
         return Tube(float(_TUBE * deviation)), target
 
-    def _svm_scores(self, machine: Machine) -> FloatArray:
+    def _svm_scores(self, machine: Machine, own: NDArray[np.bool_]) -> FloatArray:
+        """Return the leave-one-out scores of some rows by the machine of all search rows."""
         K = machine.kernel.matrix(machine.space.coordinates[self.rows])
         Y, loss = machine.target.forward(self.Y[self.rows]), machine.loss
         assert isinstance(loss, Hinge | Tube)
-        rows = self.rows
-        return loss.held_out_scores(K, Y, machine.C, self.weight[rows], self.left_out[rows])
+        weight, left_out = self.weight[self.rows], self.left_out[self.rows]
+        return loss.held_out_scores(K, Y, machine.C, weight, left_out, np.flatnonzero(own))
 
 
-def _own_parts(scores: list[FloatArray], fold: IntArray) -> FloatArray:
-    """Return the scores of every row by the machine of its own fold."""
-    return np.asarray(np.stack(scores)[fold, np.arange(len(fold))])
+def _same_scales(one: Machine, other: Machine) -> bool:
+    assert isinstance(one.kernel, ScaledKernel)
+    assert isinstance(other.kernel, ScaledKernel)
+    return np.array_equal(one.kernel.scales, other.kernel.scales)
 
 
 def _batches(items: list[Any], n_jobs: int | None) -> list[list[Any]]:

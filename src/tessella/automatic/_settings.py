@@ -26,10 +26,17 @@ class SearchSettings:
         so that more folds leave more rows to each.
     descent_steps : int
         Largest number of steps of a descent. Most of the gain comes from the first few.
+    first_rows : int
+        Rows on which a descent starts, if a fold has clearly more of them. Most steps lead to
+        nearly the same place on few rows, at a fraction of the cost.
+    last_steps : int
+        Number of steps on all rows of the fold, from where the descent on few of them has ended.
     average_steps : int
         Number of steps of the greedy average. The weights are multiples of its inverse.
     learned_strengths : tuple of float
         Values of C with which a kernel is learned.
+    learned_rows : int
+        Rows from which a kernel is learned. Its machine is that of all rows.
     most_learned_columns : int
         Largest number of columns times outputs for which a kernel is learned. The side of its
         matrix grows with the columns, and its cost with the outputs.
@@ -64,8 +71,11 @@ class SearchSettings:
     refined: int = 4
     folds: int = 4
     descent_steps: int = 10
+    first_rows: int = 500
+    last_steps: int = 2
     average_steps: int = 20
     learned_strengths: tuple[float, ...] = (10.0,)
+    learned_rows: int = 450
     most_learned_columns: int = 40
     svm_strengths: tuple[float, ...] = (1.0, 30.0)
     most_svm_classes: int = 0

@@ -5,18 +5,19 @@ loss and the ε-insensitive loss they follow from the factors of the optimum whe
 its face, and from a second solution elsewhere.
 """
 
+from tessella.leave_one_out._cholesky import last_left_out, ridge_leave_one_out
 from tessella.leave_one_out._gradient import (
     LeaveOneOutGradient,
     NotPositiveDefiniteError,
     leave_one_out_gradient,
 )
-from tessella.leave_one_out._held_out import HeldOutGradient, held_out_gradient
-from tessella.leave_one_out._ridge import (
-    BestC,
-    RidgePath,
-    RidgeSolution,
-    ridge_leave_one_out,
+from tessella.leave_one_out._held_out import (
+    HeldOutGradient,
+    held_out_gradient,
+    held_out_predictions,
 )
+from tessella.leave_one_out._ridge import BestC, RidgePath
+from tessella.leave_one_out._squared import RidgeSolution
 from tessella.leave_one_out._svm import SvmLeaveOneOut, svm_leave_one_out
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "RidgeSolution",
     "SvmLeaveOneOut",
     "held_out_gradient",
+    "held_out_predictions",
+    "last_left_out",
     "leave_one_out_gradient",
     "ridge_leave_one_out",
     "svm_leave_one_out",

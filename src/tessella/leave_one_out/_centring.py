@@ -26,26 +26,50 @@ class Centring:
     ----------
     weight : ndarray of shape (m,)
         Positive weights of the rows.
+
+    Attributes
+    ----------
+    root : ndarray of shape (m,)
+        Roots of the weights.
+    normal : ndarray of shape (m,)
+        Vector that the reflection turns round.
     """
 
     def __init__(self, weight: FloatArray) -> None:
         self.root = np.sqrt(weight)
         unit = self.root / np.linalg.norm(self.root)
         # The entries of `unit` are positive, so nothing cancels in this sum.
-        self._normal = unit.copy()
-        self._normal[0] += 1.0
-        self._factor = 1.0 / self._normal[0]
+        self.normal = unit.copy()
+        self.normal[0] += 1.0
+        self._factor = 1.0 / self.normal[0]
 
     def reflect(self, vectors: FloatArray) -> FloatArray:
         """Return Q times the columns of an array of shape (m, k)."""
-        products = self._factor * (self._normal @ vectors)
-        reflected: FloatArray = vectors - np.multiply.outer(self._normal, products)
+        products = self._factor * (self.normal @ vectors)
+        reflected: FloatArray = vectors - np.multiply.outer(self.normal, products)
         return reflected
 
     def reflect_in_place(self, vectors: FloatArray) -> None:
         """Replace the columns of `vectors`, of shape (m, k), by Q times these columns."""
-        products = self._factor * (self._normal @ vectors)
-        vectors -= np.multiply.outer(self._normal, products)
+        products = self._factor * (self.normal @ vectors)
+        vectors -= np.multiply.outer(self.normal, products)
+
+    def last_diagonal(self, diagonal: FloatArray, product: FloatArray) -> FloatArray:
+        """Return the last entries of the diagonal of QNQ for a symmetric matrix N.
+
+        Parameters
+        ----------
+        diagonal : ndarray of shape (count,)
+            Last entries of the diagonal of N.
+        product : ndarray of shape (m,)
+            N times the normal.
+        """
+        # A row of Q is a unit vector minus a multiple of the normal.
+        first = len(product) - len(diagonal)
+        multiple = self._factor * self.normal[first:]
+        own: FloatArray = 2.0 * product[first:] - multiple * (self.normal @ product)
+        last: FloatArray = diagonal - multiple * own
+        return last
 
     def targets(self, Y: FloatArray) -> FloatArray:
         """Return Q S^{1/2} Y without its part along the first axis."""
@@ -67,10 +91,10 @@ class Centring:
         if (self.root != 1.0).any():
             A *= self.root
             A *= self.root[:, None]
-        product = A @ self._normal
-        bend = 0.5 * self._factor * float(self._normal @ product)
-        product = self._factor * (product - bend * self._normal)
-        reflected: FloatArray = dsyr2(-1.0, self._normal, product, a=A, lower=1, overwrite_a=1)
+        product = A @ self.normal
+        bend = 0.5 * self._factor * float(self.normal @ product)
+        product = self._factor * (product - bend * self.normal)
+        reflected: FloatArray = dsyr2(-1.0, self.normal, product, a=A, lower=1, overwrite_a=1)
         reflected[:, 0] = 0.0
         return reflected
 

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dsymv, dsyr, dsyr2k, dsyrk
 
 FloatArray = NDArray[np.float64]
+
+
+_TILE = 128  # side of a square of numbers that fits in the second-level cache
 
 
 class NotPositiveDefiniteError(ArithmeticError):
@@ -121,13 +124,14 @@ def leave_one_out_gradient(
     error = float(share @ (residuals * residuals).sum(axis=1))
     u = (2.0 * share / divisor)[:, None] * residuals
     slopes = (u * residuals).sum(axis=1)  # minus the derivatives of the error by the divisors
-    M = _scaled_square(H, np.sqrt(fraction * slopes))
-    cross = (H @ u) @ a.T
-    M -= 0.5 * (cross + cross.T)
+    M = dsyrk(1.0, H * np.sqrt(fraction * slopes), lower=1)
+    M = dsyr2k(-0.5, np.asfortranarray(H @ u), a, beta=1.0, c=M, lower=1, overwrite_c=1)
+    mirror_lower(M)
     by_ridge = float(ridge @ np.diag(M)) + float(slopes @ ((1.0 - fraction) / ridge))
     # The residuals of the fit are ridge * a.
     intercept = (Y - ridge[:, None] * a - K @ a).mean(axis=0)
-    return LeaveOneOutGradient(error, residuals, a, intercept, M, by_ridge)
+    # The transpose of a symmetric matrix is in row-major order, as kernel matrices are.
+    return LeaveOneOutGradient(error, residuals, a, intercept, M.T, by_ridge)
 
 
 def cholesky_factor(K: FloatArray, ridge: FloatArray) -> FloatArray:
@@ -141,19 +145,21 @@ def cholesky_factor(K: FloatArray, ridge: FloatArray) -> FloatArray:
     return np.asarray(factor)
 
 
+def mirror_lower(matrix: FloatArray) -> None:
+    """Copy the triangle below the diagonal to that above, in tiles that stay in the cache."""
+    tiles = [slice(k, k + _TILE) for k in range(0, len(matrix), _TILE)]
+    for place, rows in enumerate(tiles):
+        for columns in tiles[:place]:
+            matrix[columns, rows] = matrix[rows, columns].T
+        own = matrix[rows, rows]
+        own[...] = np.tril(own) + np.tril(own, -1).T
+
+
 def _centred_inverse(K: FloatArray, ridge: FloatArray) -> FloatArray:
-    """Return ``G - G11ᵀG / (1ᵀG1)`` for ``G = (K + diag(ridge))⁻¹``."""
-    inverse, _ = lapack.dpotri(cholesky_factor(K, ridge), lower=1, overwrite_c=1)
-    H: FloatArray = np.tril(inverse)
-    H += np.tril(inverse, -1).T
-    sums = H.sum(axis=1)
-    H -= np.outer(sums, sums / sums.sum())
+    """Return ``G - G11ᵀG / (1ᵀG1)`` for ``G = (K + diag(ridge))⁻¹``, in column-major order."""
+    H: FloatArray
+    H, _ = lapack.dpotri(cholesky_factor(K, ridge), lower=1, overwrite_c=1)
+    sums = dsymv(1.0, H, np.ones(len(H)), lower=1)
+    H = dsyr(-1.0 / sums.sum(), sums, a=H, lower=1, overwrite_a=1)
+    mirror_lower(H)
     return H
-
-
-def _scaled_square(H: FloatArray, roots: FloatArray) -> FloatArray:
-    """Return ``H diag(roots²) H``, computed as the product of a matrix and its transpose."""
-    half = dsyrk(1.0, (H * roots).T, trans=1)
-    square: FloatArray = np.triu(half)
-    square += np.triu(half, 1).T
-    return square

@@ -91,11 +91,7 @@ def held_out_gradient(
     """
     ridge = regularisation / weight[:n_fitted]
     factor = cholesky_factor(K[:n_fitted, :n_fitted], ridge)
-    sums = _solved(factor, np.ones((n_fitted, 1)))  # G1
-    total = float(sums.sum())
-    raw = _solved(factor, Y[:n_fitted])
-    intercept = raw.sum(axis=0) / total
-    coef = raw - sums * intercept
+    sums, coef, intercept = _machine(factor, Y[:n_fitted])
     cross = K[n_fitted:, :n_fitted]
     predictions = cross @ coef + intercept
     errors = predictions - Y[n_fitted:]
@@ -103,13 +99,64 @@ def held_out_gradient(
     error = float(share @ (errors * errors).sum(axis=1))
     slopes = 2.0 * share[:, None] * errors
     back = _solved(factor, cross.T @ slopes)
-    back -= sums * ((back.sum(axis=0) - slopes.sum(axis=0)) / total)
+    back -= sums * ((back.sum(axis=0) - slopes.sum(axis=0)) / sums.sum())
     by_ridge = -float(ridge @ (back * coef).sum(axis=1))
     half = 0.5 * np.vstack([-back, slopes]) @ coef.T
     M = np.zeros_like(K)
     M[:, :n_fitted] = half
     M[:n_fitted] += half.T
     return HeldOutGradient(error, predictions, M, by_ridge)
+
+
+def held_out_predictions(
+    K: FloatArray, Y: FloatArray, regularisation: float, weight: FloatArray
+) -> FloatArray:
+    """Fit a squared-loss machine to the first rows and predict the others.
+
+    Parameters
+    ----------
+    K : ndarray of shape (m, n_fitted)
+        Kernel matrix of all rows and those of the fit.
+    Y : ndarray of shape (n_fitted, k)
+        Targets of the rows of the fit.
+    regularisation : float
+        Number that is added to the diagonal of K, divided by the weight of each row. It is 1 / C.
+    weight : ndarray of shape (n_fitted,)
+        Weight of each row of the fit.
+
+    Returns
+    -------
+    ndarray of shape (m - n_fitted, k)
+        Predictions.
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        If rounding makes the matrix indefinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.leave_one_out import held_out_predictions
+    >>> x = np.linspace(0.0, 1.0, 21)
+    >>> order = np.append(np.arange(0, 21, 2), np.arange(1, 21, 2))
+    >>> K = np.exp(-np.subtract.outer(x[order], x[order[:11]]) ** 2)
+    >>> found = held_out_predictions(K, x[order[:11], None], 1e-6, np.ones(11))
+    >>> bool(np.allclose(found[:, 0], x[order[11:]], atol=1e-3))
+    True
+    """
+    n_fitted = len(Y)
+    factor = cholesky_factor(K[:n_fitted], regularisation / weight)
+    _, coef, intercept = _machine(factor, Y)
+    return np.asarray(K[n_fitted:] @ coef + intercept)
+
+
+def _machine(factor: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return G1, the coefficients and the intercepts."""
+    solved = _solved(factor, np.column_stack([np.ones(len(Y)), Y]))
+    sums, raw = solved[:, :1], solved[:, 1:]
+    intercept = raw.sum(axis=0) / sums.sum()
+    return sums, raw - sums * intercept, intercept
 
 
 def _solved(factor: FloatArray, right: FloatArray) -> FloatArray:

@@ -11,16 +11,23 @@ seen it is a_i / H_ii. See :mod:`tessella.leave_one_out._centring` for the formu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh, lstsq
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg import lstsq
 
-from tessella.backend._lazy import cached_property
 from tessella.leave_one_out._centring import Centring
+from tessella.leave_one_out._squared import (
+    RidgeSolution,
+    checked_fraction,
+    checked_grid,
+    checked_kernel,
+    checked_targets,
+    checked_weight,
+    spread_without,
+)
+from tessella.leave_one_out._tridiagonal import TridiagonalForm
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -30,34 +37,9 @@ IntArray = NDArray[np.intp]
 _POINTS_BETWEEN = 9
 _REFINEMENTS = 2
 
-# Above this product of C and the norm of the matrix, a Cholesky factor has lost too many digits
-# of the directions in which the kernel matrix is singular.
-_LARGEST_CHOLESKY_CONDITION = 1e8
-
 # A negative eigenvalue beyond this fraction of the largest one is no rounding error, not even of
 # kernel values in float32.
 _LARGEST_INDEFINITENESS = 1e-5
-
-
-@dataclass(frozen=True)
-class RidgeSolution:
-    """A kernel machine with the squared loss, for one value of C and any number of outputs.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (m, k)
-        Coefficients of the rows for each output. The scores of the rows are
-        ``K @ coef + intercept``.
-    intercept : ndarray of shape (k,)
-        Constant of each output.
-    loo_residuals : ndarray of shape (m, k)
-        Target of each row minus its score in the machine that has not seen this row (or its
-        group). The targets minus these residuals are the leave-one-out predictions.
-    """
-
-    coef: FloatArray
-    intercept: FloatArray
-    loo_residuals: FloatArray
 
 
 class BestC(NamedTuple):
@@ -75,12 +57,20 @@ class BestC(NamedTuple):
     loo_error: float
 
 
+class _Residuals(NamedTuple):
+    """Residuals of machines, of shape (n, m, k), times the weights: all rows, and leave-one-out."""
+
+    errors: FloatArray
+    residuals: FloatArray
+
+
 class RidgePath:
-    """Kernel machines with the squared loss for every C, from one eigendecomposition.
+    """Kernel machines with the squared loss for every C, from one reduction of the kernel matrix.
 
     The machine minimises ``a @ K @ a / 2 + C / 2 * sum(s * (y - K @ a - b)**2)`` over the
-    coefficients a and the intercept b. After the eigendecomposition of the centred kernel matrix,
-    the machine of another C and all its leave-one-out residuals cost two products with a matrix.
+    coefficients a and the intercept b. After an orthogonal map that makes the centred kernel matrix
+    tridiagonal, the machine of another C and all its leave-one-out residuals cost as much as two
+    products with a matrix.
 
     Parameters
     ----------
@@ -100,7 +90,7 @@ class RidgePath:
         less is left out as a whole. If weights are not numbers of copies, use 1. Not allowed
         together with `groups`.
     overwrite : bool, default=False
-        Whether the memory of `K` may be used for the eigenvectors. `K` is useless afterwards.
+        Whether the memory of `K` may be used for the reduction. `K` is useless afterwards.
 
     Raises
     ------
@@ -114,10 +104,11 @@ class RidgePath:
 
     Notes
     -----
-    The eigendecomposition takes about 9m³ operations, as long as five or six values of C by
-    :func:`ridge_leave_one_out`. A value of C takes 2m²(k + 1) operations for k outputs, and many
-    values at once are one matrix product. The object holds 2m² numbers, and 3m² during the
-    decomposition.
+    The reduction takes 8m³/3 operations, as long as four values of C by
+    :func:`ridge_leave_one_out` and less than the eigenvectors of the matrix. A value of C takes
+    m²(2k + 5) operations for k outputs. The object holds m² numbers, and 2m² during the reduction.
+    With groups, or for a value of C so large that rounding decides which directions are null, the
+    eigenvectors are computed as well; this takes 3m² numbers for its time.
 
     Eigenvalues within rounding of zero are treated as zero, so duplicate rows, linear kernels
     and ``K = 0`` are no special cases. The diagonal of the inverse is a sum of squares in which
@@ -150,18 +141,20 @@ class RidgePath:
         left_out: ArrayLike | None = None,
         overwrite: bool = False,
     ) -> None:
-        K = _checked_kernel(K)
-        self._weight = _checked_weight(sample_weight, len(K))
+        K = checked_kernel(K)
+        self._weight = checked_weight(sample_weight, len(K))
         if groups is not None and left_out is not None:
             raise ValueError("left_out must be None with groups, which are left out as a whole.")
-        self._left_out = _checked_fraction(left_out, self._weight)
+        self._left_out = checked_fraction(left_out, self._weight)
         self._groups = _larger_groups(groups, len(K))
         if groups is not None:
             self._left_out = np.ones(len(K))
         self._kernel_sums: FloatArray = K @ self._weight
         centring = Centring(self._weight)
         self._root = centring.root
-        self._values, self._vectors = _eigenpairs(centring, K, overwrite)
+        self._form = _tridiagonal_form(centring, K, overwrite)
+        if self._groups:
+            self._form.diagonalise()
 
     def fit(self, Y: ArrayLike, C: float) -> RidgeSolution:
         """Return the machine for one value of C, with its leave-one-out residuals.
@@ -178,16 +171,11 @@ class RidgePath:
         RidgeSolution
             Coefficients, intercepts and residuals, with one column for each output.
         """
-        Y = _checked_targets(Y, len(self._weight))
-        Cs = _checked_grid([C])
-        shrinkage = self._shrinkage(Cs)
-        inner, spread = self._inner(Y), self._spread(shrinkage)
-        errors = self._root[:, None] * (self._vectors @ (shrinkage * inner))
-        coef = float(C) * errors
+        Y = checked_targets(Y, len(self._weight))
+        found = self._found(Y, checked_grid([C]))
+        coef = float(C) * found.errors[0]
         intercept = (self._weight @ Y - self._kernel_sums @ coef) / self._weight.sum()
-        residuals = errors / _spread_without(self._weight, self._left_out, spread)
-        self._fill_groups(residuals, inner, shrinkage[:, 0])
-        return RidgeSolution(coef, intercept, residuals)
+        return RidgeSolution(coef, intercept, found.residuals[0])
 
     def loo_residuals(self, Y: ArrayLike, Cs: ArrayLike) -> FloatArray:
         """Return the leave-one-out residuals for several values of C.
@@ -205,16 +193,7 @@ class RidgePath:
             For each C, the target of each row minus its score in the machine that has not seen
             this row (or its group).
         """
-        Y, Cs = _checked_targets(Y, len(self._weight)), _checked_grid(Cs)
-        m, k = Y.shape
-        shrinkage, inner = self._shrinkage(Cs), self._inner(Y)
-        columns = (shrinkage[:, :, None] * inner[:, None, :]).reshape(m - 1, -1)
-        errors = (self._vectors @ columns).reshape(m, len(Cs), k).transpose(1, 0, 2)
-        spread = _spread_without(self._weight, self._left_out, self._spread(shrinkage))
-        residuals: FloatArray = self._root[:, None] * errors / spread.T[:, :, None]
-        for own, shrunk in zip(residuals, shrinkage.T, strict=True):
-            self._fill_groups(own, inner, shrunk)
-        return residuals
+        return self._found(checked_targets(Y, len(self._weight)), checked_grid(Cs)).residuals
 
     def loo_errors(self, Y: ArrayLike, Cs: ArrayLike) -> FloatArray:
         """Return the mean squared leave-one-out residual for several values of C.
@@ -256,7 +235,7 @@ class RidgePath:
         nine more between the neighbours of the best of these. This finds the minimum if the error
         has a single one in the interval.
         """
-        grid = np.unique(_checked_grid(Cs))
+        grid = np.unique(checked_grid(Cs))
         errors = self.loo_errors(Y, grid)
         for _ in range(_REFINEMENTS):
             place = int(errors.argmin())
@@ -271,34 +250,29 @@ class RidgePath:
         place = int(errors.argmin())
         return BestC(float(grid[place]), float(errors[place]))
 
-    def _shrinkage(self, Cs: FloatArray) -> FloatArray:
-        """The factor 1 / (1 + Cv) of each direction for each C, of shape (m - 1, n)."""
-        shrinkage: FloatArray = 1.0 / (1.0 + np.multiply.outer(self._values, Cs))
-        return shrinkage
+    def _found(self, Y: FloatArray, Cs: FloatArray) -> _Residuals:
+        """The residuals of the machines and those of leave-one-out, for each C."""
+        forms = self._form.forms(Cs)
+        vectors = self._form.vectors
+        inner = vectors.T @ (self._root[:, None] * Y)
+        solved = self._form.solved(Cs, inner)
+        columns = np.ascontiguousarray(solved.transpose(1, 0, 2)).reshape(len(inner), -1)
+        errors = (vectors @ columns).reshape(len(Y), len(Cs), -1).transpose(1, 0, 2)
+        errors = self._root[:, None] * errors
+        spread = spread_without(self._weight, self._left_out, forms)
+        residuals: FloatArray = errors / spread[:, :, None]
+        for own, C in zip(residuals, Cs, strict=True):
+            self._fill_groups(own, inner, self._form.roots(C))
+        return _Residuals(errors, residuals)
 
-    def _inner(self, Y: FloatArray) -> FloatArray:
-        """The weighted targets in the basis of eigenvectors, of shape (m - 1, k)."""
-        inner: FloatArray = self._vectors.T @ (self._root[:, None] * Y)
-        return inner
-
-    def _spread(self, shrinkage: FloatArray) -> FloatArray:
-        """Diagonal of H / C, divided by the weights, for each C; of shape (m, n)."""
-        spread: FloatArray = self._squares @ shrinkage
-        return spread
-
-    @cached_property
-    def _squares(self) -> FloatArray:
-        return self._vectors**2
-
-    def _fill_groups(self, residuals: FloatArray, inner: FloatArray, shrunk: FloatArray) -> None:
+    def _fill_groups(self, residuals: FloatArray, inner: FloatArray, root: FloatArray) -> None:
         """Replace the residuals of rows in groups by those without the whole group.
 
         They are ``inv(H_gg) @ a_g``. As H_gg is a product WWᵀ and a_g is W times a vector, they
         solve a least squares problem with Wᵀ, and H_gg is not formed.
         """
-        root = np.sqrt(shrunk)
         for rows in self._groups:
-            factor = (self._vectors[rows] * root).T
+            factor = (self._form.vectors[rows] * root).T
             found, *_ = lstsq(
                 factor,
                 root[:, None] * inner,
@@ -310,167 +284,19 @@ class RidgePath:
             residuals[rows] = found / self._root[rows, None]
 
 
-def ridge_leave_one_out(
-    K: NDArray[np.float64],
-    Y: ArrayLike,
-    C: float,
-    sample_weight: ArrayLike | None = None,
-    *,
-    left_out: ArrayLike | None = None,
-    overwrite: bool = False,
-) -> RidgeSolution:
-    """Fit a kernel machine with the squared loss and leave out each row in turn, for one C.
-
-    Parameters
-    ----------
-    K : ndarray of shape (m, m)
-        Symmetric positive semidefinite kernel matrix in float64. It may be singular.
-    Y : array-like of shape (m,) or (m, k)
-        Targets, one column for each output.
-    C : float
-        Weight of the loss; positive.
-    sample_weight : array-like of shape (m,), optional
-        Positive weights of the rows. By default all of them are 1.
-    left_out : array-like of shape (m,), optional
-        Fraction of the weight of each row that is left out with it, above 0 and at most 1. The
-        default, the smaller one of 1 and ``1 / sample_weight``, treats weights as numbers of
-        copies.
-    overwrite : bool, default=False
-        Whether the memory of `K` may be used. `K` is useless afterwards.
-
-    Returns
-    -------
-    RidgeSolution
-        Coefficients, intercepts and leave-one-out residuals, with one column for each output.
-
-    See Also
-    --------
-    RidgePath : The same for many values of C, and for groups of rows.
-
-    Notes
-    -----
-    Takes 2m³/3 operations in level 3 BLAS, by a Cholesky factorisation and the inverse of the
-    factor, and holds m² numbers. For more than about five values of C, :class:`RidgePath` is
-    faster. If C times the norm of the matrix exceeds 1e8, the factor would lose the directions in
-    which K is singular, and the result is computed by :class:`RidgePath`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tessella.leave_one_out import ridge_leave_one_out
-    >>> solution = ridge_leave_one_out(np.zeros((3, 3)), [1.0, 2.0, 6.0], C=1.0)
-    >>> solution.intercept.round(6).tolist()
-    [3.0]
-    >>> solution.loo_residuals.ravel().round(6).tolist()
-    [-3.0, -1.5, 4.5]
-    """
-    K = _checked_kernel(K)
-    weight = _checked_weight(sample_weight, len(K))
-    fraction = _checked_fraction(left_out, weight)
-    Y = _checked_targets(Y, len(K))
-    strength = float(_checked_grid([C])[0])
-    if strength * float(weight.max()) * float(np.linalg.norm(K)) > _LARGEST_CHOLESKY_CONDITION:
-        return RidgePath(K, weight, left_out=fraction, overwrite=overwrite).fit(Y, strength)
-    kernel_sums = K @ weight
-    centring = Centring(weight)
-    inverse = _inverse_factor(centring, K, strength, overwrite)
-    errors = inverse @ centring.targets(Y)
-    errors = centring.root[:, None] * centring.reflect(inverse.T @ errors)
-    coef = strength * errors
-    intercept = (weight @ Y - kernel_sums @ coef) / weight.sum()
-    centring.reflect_in_place(inverse.T)
-    spread = np.einsum("ij,ij->j", inverse, inverse)[:, None]
-    return RidgeSolution(coef, intercept, errors / _spread_without(weight, fraction, spread))
-
-
-def _eigenpairs(
-    centring: Centring, K: FloatArray, overwrite: bool
-) -> tuple[FloatArray, FloatArray]:
-    """The m - 1 eigenpairs of the weighted kernel matrix on the hyperplane of zero sums.
-
-    The first axis is an eigenvector by itself. A negative eigenvalue makes it the first one, so
-    that it does not mix with the others and can be dropped.
-    """
+def _tridiagonal_form(centring: Centring, K: FloatArray, overwrite: bool) -> TridiagonalForm:
+    """The weighted kernel matrix on the hyperplane of zero sums, as VTVᵀ."""
     size = float(np.abs(K.diagonal() * centring.root**2).max())  # before K may be overwritten
-    matrix = centring.matrix(K, overwrite)
-    scale = max(size, float(np.abs(matrix.diagonal()).max()))
-    matrix[0, 0] = -scale if scale > 0 else -1.0
-    # Of LAPACK's drivers "evd" is the faster one up to some 1,500 rows, and "evr" by a tenth beyond
-    # (benchmarks/leave_one_out.py).
-    values, vectors = eigh(matrix, driver="evd", overwrite_a=True, check_finite=False)
-    values, vectors = values[1:], vectors[:, 1:]
+    form = TridiagonalForm(centring.matrix(K, overwrite))
     # A kernel matrix that is nearly constant leaves nothing but the rounding of its own size.
     allowed = 100 * len(K) * np.finfo(float).eps * size
-    if values[0] < -_LARGEST_INDEFINITENESS * values[-1] - allowed:
+    if form.smallest < -_LARGEST_INDEFINITENESS * form.largest - allowed:
         raise ValueError(
             f"K is not positive semidefinite: on the vectors of zero sum its eigenvalues lie "
-            f"between {values[0]:.2e} and {values[-1]:.2e}."
+            f"between {form.smallest:.2e} and {form.largest:.2e}."
         )
-    centring.reflect_in_place(vectors)
-    rounding = len(K) * np.finfo(float).eps * float(values[-1])
-    return np.where(values > rounding, values, 0.0), vectors
-
-
-def _inverse_factor(centring: Centring, K: FloatArray, C: float, overwrite: bool) -> FloatArray:
-    """Inverse of the Cholesky factor of I + C QAQ, with a zero first row and column."""
-    matrix = centring.matrix(K, overwrite)
-    matrix *= C
-    matrix.flat[:: len(K) + 1] += 1.0
-    factor, failed = dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
-    if failed:
-        raise ValueError(
-            "K is not positive semidefinite: the Cholesky factorisation of K plus a positive "
-            "diagonal has failed."
-        )
-    inverse: FloatArray = dtrtri(factor, lower=1, overwrite_c=1)[0]
-    inverse[0, 0] = 0.0
-    return inverse
-
-
-def _spread_without(weight: FloatArray, left_out: FloatArray, spread: FloatArray) -> FloatArray:
-    """Divisor of ``errors``, which are a / C: weight that stays, plus H / C of what is left out.
-
-    If a row of weight s keeps s - r of it, its residual is ``a / (C (s - r) + H r / s)``.
-    """
-    removed = weight * left_out
-    divisor: FloatArray = (weight - removed)[:, None] + removed[:, None] * spread
-    return divisor
-
-
-def _checked_kernel(K: NDArray[np.float64]) -> FloatArray:
-    if not isinstance(K, np.ndarray) or K.dtype != np.float64:
-        raise ValueError("K must be a numpy array of type float64.")
-    if K.ndim != 2 or K.shape[0] != K.shape[1]:
-        raise ValueError(f"K has shape {K.shape}, expected a square matrix.")
-    if len(K) < 2:
-        raise ValueError("Leaving out a row needs at least two rows.")
-    if not np.isfinite(K).all():
-        raise ValueError("K contains a NaN or an infinity.")
-    return K
-
-
-def _checked_weight(sample_weight: ArrayLike | None, size: int) -> FloatArray:
-    if sample_weight is None:
-        return np.ones(size)
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (size,):
-        raise ValueError(f"sample_weight has shape {weight.shape}, expected ({size},).")
-    if not (np.isfinite(weight).all() and (weight > 0).all()):
-        raise ValueError(
-            "sample_weight must be finite and positive; leave out the rows of weight 0."
-        )
-    return weight
-
-
-def _checked_fraction(left_out: ArrayLike | None, weight: FloatArray) -> FloatArray:
-    if left_out is None:
-        return 1.0 / np.maximum(weight, 1.0)
-    fraction = np.asarray(left_out, dtype=np.float64)
-    if fraction.shape != weight.shape:
-        raise ValueError(f"left_out has shape {fraction.shape}, expected {weight.shape}.")
-    if not ((fraction > 0) & (fraction <= 1)).all():
-        raise ValueError("left_out must be above 0 and at most 1.")
-    return fraction
+    centring.reflect_in_place(form.vectors)
+    return form
 
 
 def _larger_groups(groups: ArrayLike | None, size: int) -> list[IntArray]:
@@ -485,23 +311,3 @@ def _larger_groups(groups: ArrayLike | None, size: int) -> list[IntArray]:
         raise ValueError("Leaving out a group needs at least two groups.")
     by_group = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
     return [rows for rows in by_group if len(rows) > 1]
-
-
-def _checked_targets(Y: ArrayLike, size: int) -> FloatArray:
-    targets = np.asarray(Y, dtype=np.float64)
-    if targets.ndim == 1:
-        targets = targets[:, None]
-    if targets.ndim != 2 or len(targets) != size or not targets.shape[1]:
-        raise ValueError(f"Y has shape {np.shape(Y)}, expected ({size},) or ({size}, k).")
-    if not np.isfinite(targets).all():
-        raise ValueError("Y contains a NaN or an infinity.")
-    return targets
-
-
-def _checked_grid(Cs: ArrayLike) -> FloatArray:
-    grid = np.asarray(Cs, dtype=np.float64)
-    if grid.ndim != 1 or not len(grid):
-        raise ValueError(f"Cs has shape {grid.shape}, expected one dimension and an entry.")
-    if not (np.isfinite(grid).all() and (grid > 0).all()):
-        raise ValueError("C must be finite and positive.")
-    return grid
