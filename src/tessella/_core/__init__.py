@@ -3,6 +3,7 @@
 from . import _native
 
 absolute_pair_sums = _native.absolute_pair_sums
+DualSteps = _native.DualSteps
 JointSteps = _native.JointSteps
 KernelRows = _native.KernelRows
 KernelRows32 = _native.KernelRows32
@@ -13,6 +14,7 @@ max_product_apply = _native.max_product_apply
 solve_dual = _native.solve_dual
 
 __all__ = [
+    "DualSteps",
     "JointSteps",
     "KernelRows",
     "KernelRows32",

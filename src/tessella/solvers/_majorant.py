@@ -18,12 +18,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.cones import Point, inner
+from tessella.cones import Cone, Point, inner
 from tessella.problems import DualPoint
 from tessella.solvers._run import Run
 
 FloatArray = NDArray[np.float64]
 
+_MANY = 48  # side of the parameter from which on the first pair has more than one direction
+_REST = 0.3  # part of its parameter that has the shares of the gradient
 _ROUGH = 1e-2  # gap of machines that only tell the directions of the first parameter
 _CLOSER = 1e-3  # gap of machines that prove a bound
 _BEYOND = 0.03  # part of all directions in the kernel of these machines
@@ -55,9 +57,12 @@ def majorant_start(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
     cone, problem = run.problem.cone, run.problem
     largest = cone.degree * cone.centre
     w, point = _largest_machines(run, w0, svm_tol)
-    response, left = point.best_response, 1.0
-    run.record(response, run.svm_at(response, w0, svm_tol).w, left)
-    end = cone.centre
+    end, left = cone.centre, 1.0
+    if len(problem.dual.starts) > 1 or cone.degree < _MANY:
+        first = point.best_response
+        run.record(first, run.svm_at(first, w0, svm_tol).w, left)
+    else:
+        _graded_pairs(run, point, w0, svm_tol)
     while (gap := run.gap) < _LEAST_PROMISING:
         _search(run, end, svm_tol)
         if run.gap > _WORTH * gap:
@@ -67,6 +72,31 @@ def majorant_start(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
         point = problem.at(run.svm_at(P + left * (largest - P), w, svm_tol, P).w)
         run.raise_bound(point)
         end = point.best_response
+
+
+def _graded_pairs(run: Run, point: DualPoint, w0: FloatArray | None, svm_tol: float) -> None:
+    """Record the pair of a first parameter with several directions, and that of a closer one.
+
+    A function that lacks the directions beyond the best response can have a far larger value, and
+    takes the dual solver far longer.
+    """
+    cone = run.problem.cone
+    P = cone.graded_response(point.spectrum, _REST)
+    w = run.svm_at(P, w0, svm_tol).w
+    point = run.record(P, w, 1.0)
+    if run.gap < _LEAST_PROMISING:
+        P = _balanced(cone, P, point)
+        run.record(P, run.svm_at(P, w, svm_tol).w, 1.0)
+
+
+def _balanced(cone: Cone, P: Point, point: DualPoint) -> Point:
+    """Return the parameter with which the functions of a parameter have the smallest norms.
+
+    Their products are G = P D P, and the sum of their squared norms with another parameter Q is
+    ``trace(Q⁻¹ G)``, which is smallest for Q in proportion to the root of G.
+    """
+    functions = P @ point.gradient @ P
+    return cone.balanced_response(cone.spectrum(0.5 * (functions + functions.T)))
 
 
 def balanced_start(run: Run, w0: FloatArray | None) -> tuple[Point, FloatArray]:
@@ -97,8 +127,7 @@ def balanced_start(run: Run, w0: FloatArray | None) -> tuple[Point, FloatArray]:
     w = run.svm_at(kernel, w, _CLOSER, certified=P).w
     point = problem.at(w)
     run.raise_bound(point)
-    functions = kernel @ point.gradient @ kernel
-    return cone.balanced_response(cone.spectrum(0.5 * (functions + functions.T))), w
+    return _balanced(cone, kernel, point), w
 
 
 def _largest_machines(

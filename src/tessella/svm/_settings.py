@@ -38,6 +38,9 @@ class CostModel:
         Number of factorisations of a typical run of the interior point method.
     interior_point_fixed : float
         Part of an interior point step that does not depend on its size.
+    interior_point_per_entry : float
+        Part of an interior point step with the whole matrix of m samples that is proportional to
+        m²: copying the matrix and solving with its factor.
     factor_per_entry : float
         Part of the search for a factor with r rows of m samples that is proportional to m r².
     low_rank_per_entry : float
@@ -53,7 +56,8 @@ class CostModel:
     solve_per_entry: float = 1e-8  # the matrix is gathered from scattered rows
     solve_per_cube: float = 2e-11  # LAPACK with one thread
     interior_point_steps: int = 20  # it hardly depends on the data
-    interior_point_fixed: float = 5e-4  # some fifty calls from Python
+    interior_point_fixed: float = 3e-5  # its steps are compiled
+    interior_point_per_entry: float = 2e-9  # the matrix is copied as it lies
     factor_per_entry: float = 1e-10  # products of a matrix with vectors
     low_rank_per_entry: float = 1e-10  # products of matrices with few rows
 
@@ -73,8 +77,8 @@ class CostModel:
 
     def interior_point(self, size: int) -> float:
         """Return the estimated duration of an interior point run with `size` samples."""
-        factorisation = self.solve_per_entry * size**2 + self.solve_per_cube * size**3
-        return self.interior_point_steps * factorisation
+        step = self.interior_point_fixed + self.interior_point_per_entry * size**2
+        return self.interior_point_steps * (step + self.solve_per_cube * size**3)
 
     def factorisation(self, size: int, most: int) -> float:
         """Return the estimated duration of the search for a factor with at most `most` rows."""
