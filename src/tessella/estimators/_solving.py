@@ -159,7 +159,7 @@ def _bind(
 def _require_finite_values(bound: BoundKernelSet) -> None:
     """Raise ValueError for a kernel set with values that overflow, or that products overflow."""
     with np.errstate(all="ignore"):
-        largest = float(np.abs(bound.diag(bound.cone.centre)).max())
+        largest = float(np.abs(bound.centre_diag).max())
     if not largest <= _LARGEST_KERNEL_VALUE:
         raise ValueError(
             f"The kernels of {type(bound.kernels).__name__} have values of {largest:.3g} on the "

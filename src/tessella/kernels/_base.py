@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tessella.backend import BlockDiagonal, KernelOnDemand, ProductForm
+from tessella.backend._lazy import cached_property
 from tessella.cones import (
     PSD,
     Cone,
@@ -312,6 +313,11 @@ class BoundKernelSet(ABC):
     @abstractmethod
     def diag(self, P: Point) -> FloatArray:
         """Return ``k(x, x)`` for each training row, of shape (m,)."""
+
+    @cached_property
+    def centre_diag(self) -> FloatArray:
+        """The diagonal ``k(x, x)`` for the centre of the cone, of shape (m,)."""
+        return self.diag(self.cone.centre)
 
     @abstractmethod
     def cross(self, X_new: FloatArray, P: Point) -> FloatArray:

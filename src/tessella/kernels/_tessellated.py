@@ -35,7 +35,7 @@ from tessella.kernels._sensitivity import (
     FactoredSensitivities,
     SensitiveRows,
 )
-from tessella.kernels._tessellated_basis import Basis, Side
+from tessella.kernels._tessellated_basis import Basis, Side, columns_of
 from tessella.kernels._tessellated_pair import (
     ProductPair,
     TessellatedMatrixPredictor,
@@ -361,7 +361,7 @@ class BoundTessellated(BoundMatrixSet):
         dual = as_dual_vector(w, self.n_samples)
         side, basis = self.side, self.side.basis
         weighted = side.zeta_high * dual[:, None]
-        parts = [(weighted[:, group], group) for group in basis.high_groups]
+        parts = [(columns_of(weighted, group), group) for group in basis.high_groups]
         pushed = push(side, side, parts, weighted.shape[1], self.threads)
         return TessellatedMoments(side, dual, pushed)
 
@@ -448,12 +448,29 @@ class TessellatedMoments(MatrixMoments):
     def factor_scores(self, factors: Factors) -> FloatArray:
         """See :meth:`Moments.factor_scores`."""
         left, right = factors
+        if len(self._pushed) == 1:
+            return self._scores_of_one_power(left, right)
         ours = self._side.factor(left)
         result = np.zeros(len(self._side))
         for k, (pushed, low_sum, mixed) in enumerate(self._totals(right)):
             result += np.einsum("kr,kr->k", ours.high[k], pushed)
             result += ours.moment[k] @ low_sum
             result += ours.low[k] @ mixed
+        return result
+
+    def _scores_of_one_power(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return the scores for one power of z, in which the separable part is a few vectors."""
+        side, basis = self._side, self._side.basis
+        (high, low), (other_high, other_low) = basis.split(left), basis.split(right)
+        tail = self._low_sum @ other_low
+        mixed = self._moment_sums[0] @ other_high + basis.box_moments[0, 0] * tail
+        if left.shape[1] > len(high):  # products over the columns are products over the monomials
+            ours, theirs = side.zeta_high @ (high @ other_high.T), self._pushed[0]
+        else:
+            ours, theirs = side.zeta_high @ high, self._pushed[0] @ other_high
+        result: FloatArray = np.einsum("kr,kr->k", ours, theirs)
+        result += side.moment_ratio * (side.zeta_high @ (high @ tail))
+        result += side.zeta_low @ (low @ mixed)
         return result
 
     def sensitivities(self, face: Face, rows: NDArray[np.intp]) -> Sensitivities:

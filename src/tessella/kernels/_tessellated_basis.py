@@ -372,8 +372,10 @@ class Side:
         high, low = whole.split(span)
         reduced = copy(self)
         reduced.basis = SpanBasis(whole, span.shape[1])
-        reduced.zeta_high = np.hstack([self.zeta_high[:, g] @ high[g] for g in whole.high_groups])
-        reduced.zeta_low = np.hstack([self.zeta_low[:, g] @ low[g] for g in whole.groups])
+        reduced.zeta_high = np.hstack(
+            [columns_of(self.zeta_high, g) @ high[g] for g in whole.high_groups]
+        )
+        reduced.zeta_low = np.hstack([columns_of(self.zeta_low, g) @ low[g] for g in whole.groups])
         return reduced
 
     def __len__(self) -> int:
@@ -404,8 +406,8 @@ class Side:
         basis = self.basis
         return Factor(
             basis=basis,
-            high=[self.zeta_high[:, g] @ high[g] for g in basis.high_groups],
-            low=[self.zeta_low[:, g] @ low[g] for g in basis.groups],
+            high=[columns_of(self.zeta_high, g) @ high[g] for g in basis.high_groups],
+            low=[columns_of(self.zeta_low, g) @ low[g] for g in basis.groups],
             moment=[self.group_moments(k) @ high for k in range(len(basis.groups))],
         )
 
@@ -448,6 +450,11 @@ class Side:
             )
             result += np.einsum("kr,kr->k", ours.low[k], mixed)
         return result
+
+
+def columns_of(values: FloatArray, group: IntArray) -> FloatArray:
+    """Return the columns of a group without a copy if these are all columns."""
+    return values if len(group) == values.shape[1] else values[:, group]
 
 
 def _refuse_outside(basis: Basis, X: FloatArray, clipped: FloatArray) -> None:

@@ -130,7 +130,7 @@ class SaddlePoint:
         With a parameter that makes these terms cancel, a kernel value is smaller than their
         rounding errors may be.
         """
-        return self.feature_norms(self.cone.centre)
+        return _roots(self.kernels.centre_diag)
 
     def at(self, w: ArrayLike) -> DualPoint:
         """Return a dual vector, made feasible, with its gradient, bound and best response."""

@@ -25,6 +25,7 @@ from tessella.solvers._run import Run
 FloatArray = NDArray[np.float64]
 
 _MANY = 48  # side of the parameter from which on the first pair has more than one direction
+_ALONE = 1e-3  # part of the gradient beyond its leading direction that is as good as nothing
 _REST = 0.3  # part of its parameter that has the shares of the gradient
 _ROUGH = 1e-2  # gap of machines that only tell the directions of the first parameter
 _CLOSER = 1e-3  # gap of machines that prove a bound
@@ -80,8 +81,11 @@ def _graded_pairs(run: Run, point: DualPoint, w0: FloatArray | None, svm_tol: fl
     A function that lacks the directions beyond the best response can have a far larger value, and
     takes the dual solver far longer.
     """
-    cone = run.problem.cone
+    cone, values = run.problem.cone, point.spectrum.values
     P = cone.graded_response(point.spectrum, _REST)
+    if values.max() >= (1.0 - _ALONE) * values.sum():
+        # With a single direction, the function of the largest kernel is that of the response too.
+        run.record_point(P, point, 1.0)
     w = run.svm_at(P, w0, svm_tol).w
     point = run.record(P, w, 1.0)
     if run.gap < _LEAST_PROMISING:
