@@ -41,6 +41,8 @@ class CostModel:
     interior_point_per_entry : float
         Part of an interior point step with the whole matrix of m samples that is proportional to
         m²: copying the matrix and solving with its factor.
+    factor_fixed : float
+        Part of the search for a factor that is proportional to the number r of its rows.
     factor_per_entry : float
         Part of the search for a factor with r rows of m samples that is proportional to m r².
     low_rank_per_entry : float
@@ -58,6 +60,7 @@ class CostModel:
     interior_point_steps: int = 20  # it hardly depends on the data
     interior_point_fixed: float = 3e-5  # its steps are compiled
     interior_point_per_entry: float = 2e-9  # the matrix is copied as it lies
+    factor_fixed: float = 7e-6  # a few calls from Python for each row
     factor_per_entry: float = 1e-10  # products of a matrix with vectors
     low_rank_per_entry: float = 1e-10  # products of matrices with few rows
 
@@ -82,7 +85,7 @@ class CostModel:
 
     def factorisation(self, size: int, most: int) -> float:
         """Return the estimated duration of the search for a factor with at most `most` rows."""
-        return self.factor_per_entry * size * most**2
+        return self.factor_fixed * most + self.factor_per_entry * size * most**2
 
     def low_rank(self, size: int, rank: int) -> float:
         """Return the estimated duration of an interior point run with a matrix of low rank."""
@@ -186,11 +189,11 @@ class DualSettings:
     ridges_float32: tuple[float, ...] = (1e-7, 1e-5)  # above the rounding of the entries
     max_interior_point_size: int = 4000  # twenty factorisations of a matrix of 128 MB
     max_interior_point_runs: int = 3  # another run from nearly the same point gains little
-    interior_point_share: float = 0.5  # the total is then at most 1.5 times the best choice
+    interior_point_share: float = 0.25  # the total is then at most 1.25 times the best choice
     interior_point_tol: float = 0.1  # pair steps have to reach the tolerance from there
     min_interior_point_tol: float = 1e-9  # below, rounding ends the method
     least_rank: int = 16  # fewer features are seldom of low rank
-    search_share: float = 8.0  # most matrices with many samples have no low rank
+    search_share: float = 1.0  # most matrices with many samples have no low rank
     least_low_rank: int = 64  # a factor with so few rows costs less than its products
     low_rank_share: int = 16  # the run then takes a small part of the time of the pair steps
     low_rank_entries: int = 4_000_000  # 32 MB
