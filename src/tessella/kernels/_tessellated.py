@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tessella import _core
-from tessella.backend import ProductForm, effective_threads
+from tessella.backend import KernelOnDemand, ProductForm, effective_threads
 from tessella.backend._lazy import cached_property
 from tessella.cones import PSD, Face, Factors, Sensitivities, is_factor, symmetric_factors
 from tessella.kernels._base import (
@@ -18,12 +18,14 @@ from tessella.kernels._base import (
     BoundMatrixSet,
     FloatArray,
     KernelSet,
+    KernelWorkspace,
     MatrixMoments,
     ThinRows,
     as_dual_vector,
     as_rows,
     checked_parameter,
     parameter_factors,
+    suitable_form,
     within,
 )
 from tessella.kernels._floor import checked_floor, raised, raised_parameter
@@ -42,6 +44,8 @@ from tessella.kernels._tessellated_pair import (
     TessellatedPredictor,
     push,
 )
+
+_MEAN_ROWS = 128  # whose means are subtracted from the kernel matrix of an SVM
 
 
 @dataclass
@@ -329,19 +333,34 @@ class BoundTessellated(BoundMatrixSet):
         """See :meth:`BoundKernelSet.factor_gram`."""
         pair = ProductPair((self.side, self.side), *factors)
         if centred:
-            pair.subtract_means(self._mean_moments.factor_scores(factors))
+            means = self._mean_moments.factor_scores(factors)
+            pair.subtract_means(means, float(means.mean()))
         K = np.empty(pair.shape, self.dtype) if out is None else out
         pair.matrix(K, self.threads)
         return K
 
     def product_form(self, factors: Factors, *, centred: bool = False) -> ProductForm | None:
-        """See :meth:`BoundKernelSet.product_form`."""
+        """See :meth:`BoundKernelSet.product_form`.
+
+        The means that are subtracted are those of some rows.
+        """
         if self.n_powers > 1:
             return None
         pair = ProductPair((self.side, self.side), *factors)
         if centred:
-            pair.subtract_means(self._mean_moments.factor_scores(factors))
+            weights, moments = self._rough_means
+            means = moments.factor_scores(factors)
+            pair.subtract_means(means, float(weights @ means))
         return pair.form
+
+    def svm_kernel(
+        self, factors: Factors, workspace: KernelWorkspace
+    ) -> NDArray[Any] | KernelOnDemand:
+        """See :meth:`BoundKernelSet.svm_kernel`."""
+        form = self.product_form(factors, centred=True)
+        if form is None:
+            return super().svm_kernel(factors, workspace)
+        return suitable_form(form, workspace, self.threads)
 
     def thin_rows(self) -> ThinRows | None:
         """See :meth:`BoundKernelSet.thin_rows`."""
@@ -355,6 +374,18 @@ class BoundTessellated(BoundMatrixSet):
     @cached_property
     def _mean_moments(self) -> TessellatedMoments:
         return self.moments(np.full(self.n_samples, 1.0 / self.n_samples))
+
+    @cached_property
+    def _rough_means(self) -> tuple[FloatArray, TessellatedMoments]:
+        """Equal weights of some rows that add up to one, and their moments.
+
+        Any such weights give the same machine, and some rows are enough to find what the entries
+        of a kernel matrix have in common.
+        """
+        count = min(self.n_samples, _MEAN_ROWS)
+        weights = np.zeros(self.n_samples)
+        weights[np.arange(count) * self.n_samples // count] = 1.0 / count
+        return weights, self.moments(weights)
 
     def moments(self, w: ArrayLike) -> TessellatedMoments:
         """See :meth:`BoundKernelSet.moments`."""
