@@ -241,6 +241,7 @@ class _WorkingSet:
         self._n_seen = 0
         self._held, self._is_held = np.zeros(self._dual.size), np.zeros_like(self._seen)
         self._restless = np.zeros_like(self._seen)
+        self._is_solved = False
 
     @property
     def parameter(self) -> Point:
@@ -261,10 +262,11 @@ class _WorkingSet:
         if self._majorant_pays():
             self._run.phase(f"first kernel from machines on {self._dual.size} rows")
             majorant_start(self._run, self._w, 0.1 * self._run.tol)
-            if self._run.gap < settings.near:
+            if self._run.gap < settings.near or 2 * self._least_rows >= self._dual.size:
                 few = settings.rows_per_param * self._cone.effective_degree
                 self._least_rows = min(self._least_rows, max(settings.near_rows, few))
                 first, self._w = self._run.best
+                self._is_solved = True
                 return first
         samples = self._nested_samples()
         if not samples or not self._dual.kappa_rises():
@@ -355,7 +357,7 @@ class _WorkingSet:
 
     def iterate(self, run: Run) -> SolverStatus:
         """Run rounds until the run is over."""
-        svm = self._solve_svm(1.0)
+        svm = self._answer_of_best() if self._is_solved else self._solve_svm(1.0)
         while True:
             gap, before, start = run.gap, svm.objective, self._P
             target = self._joint_step(svm)
@@ -401,6 +403,14 @@ class _WorkingSet:
         self._restless |= self._is_held & far
         self._point = self._run.record(self._P, solution.w, step)
         return solution
+
+    def _answer_of_best(self) -> SvmAnswer:
+        """Return the machine of the current parameter, whose pair has been recorded."""
+        assert self._P is not None
+        self._point = self._problem.at(self._w)
+        return SvmAnswer(
+            self._point.w, self._point.residuals(self._P), self._point.dual_value(self._P)
+        )
 
     def _joint_step(self, svm: SvmAnswer) -> Point:
         """Move P and w to the saddle point over P and the working set."""
