@@ -18,7 +18,6 @@ from tessella.cones._product import ProductCone
 from tessella.cones._psd import PSD, is_factor, positive_factor, symmetric_factors, upper_triangle
 from tessella.cones._sensitivities import (
     LinearSensitivities,
-    NoSensitivities,
     Sensitivities,
     SumOfSensitivities,
     scaled_point,
@@ -33,7 +32,6 @@ __all__ = [
     "Frame",
     "LeadingFace",
     "LinearSensitivities",
-    "NoSensitivities",
     "Nonnegative",
     "Point",
     "ProductCone",

@@ -315,7 +315,7 @@ class Cone(ABC):
         """
         values = np.maximum(spectrum.values, 0.0)
         order = np.argsort(values)
-        values[order[np.cumsum(values[order]) < _NO_SHARE * float(values.sum())]] = 0.0
+        values[order[np.cumsum(values[order]) < _LITTLE * float(values.sum())]] = 0.0
         shares = rest * values / float(values.sum())
         shares[order[-1]] += 1.0 - rest
         return self.compose(shares, spectrum.frame)
@@ -399,7 +399,7 @@ class Cone(ABC):
         return 0.9 * self.normalised(P) + 0.1 * self.centre
 
 
-_NO_SHARE = 1e-4  # of a spectrum, below which directions do not matter even together
+_LITTLE = 1e-4  # part of a spectrum, below which directions do not matter even together
 _NO_ROOT = 1e-6  # ratio of two shares below which the root of a share is one of a rounding error
 _NO_SHARE = 1e-12  # share of the trace below which a vertex is a rounding error
 

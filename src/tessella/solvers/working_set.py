@@ -114,7 +114,7 @@ class WorkingSetSettings:
     shrink: float = 0.3
     many_params: int = 48
     few_params: int = 20
-    few_rows: int = 800
+    few_rows: int = 1000
     near: float = 0.15
     near_rows: int = 100
 
@@ -141,11 +141,11 @@ def working_set(
     Each round has two steps. (1) The SVM for the current P is solved on all samples, starting from
     the last dual vector. This shows which samples are free. (2) The saddle point over P and the
     free and nearly free samples is solved by the interior point method of :func:`joint`, while the
-    other samples are held at their bounds. The first P of a single machine with up to 800 rows is
-    the best response to machines whose kernel is at least every kernel of the set, which are
-    optimal themselves if there are many features. Several machines have the directions of all such
-    machines in their first P. Otherwise, it comes from that method on a small
-    sample, stratified by machine and class, whose C is raised to keep the weight of the loss.
+    other samples are held at their bounds. The first P of a single machine with up to 1,000 rows or
+    many features is near the best response to a machine whose kernel is at least every kernel of
+    the set, which is optimal itself if there are many features. Several machines have the
+    directions of all such machines in their first P. Otherwise, it comes from that method on a
+    small sample, stratified by machine and class, whose C is raised to keep the weight of the loss.
     Samples that an SVM has moved although the round held them belong to all later working sets. So
     do all support vectors seen so far, as long as they are few. The method typically needs two to
     four SVM solves to a gap of 1e-6.
@@ -406,11 +406,9 @@ class _WorkingSet:
 
     def _answer_of_best(self) -> SvmAnswer:
         """Return the machine of the current parameter, whose pair has been recorded."""
-        assert self._P is not None
-        self._point = self._problem.at(self._w)
-        return SvmAnswer(
-            self._point.w, self._point.residuals(self._P), self._point.dual_value(self._P)
-        )
+        assert self._w is not None
+        self._point = point = self._problem.at(self._w)
+        return SvmAnswer(point.w, point.residuals(self._P), point.dual_value(self._P))
 
     def _joint_step(self, svm: SvmAnswer) -> Point:
         """Move P and w to the saddle point over P and the working set."""
