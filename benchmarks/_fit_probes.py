@@ -43,7 +43,7 @@ def probes(whole: int) -> list[Probe]:
     """What to time in a fit of `whole` distinct rows."""
     sensitivity = "tessella.kernels._sensitivity"
     bound = "tessella.kernels._tessellated:BoundTessellated"
-    moments = "tessella.kernels._tessellated:TessellatedMoments"
+    moments = "tessella.kernels._tessellated_moments:TessellatedMoments"
     compiled = "tessella.solvers._compiled_steps:CompiledInteriorPoint"
     rounds = "tessella.solvers.working_set:_WorkingSet"
     estimator = "tessella.estimators._base:BaseLearnedKernel"

@@ -420,7 +420,7 @@ class Side:
         high, low = self.basis.split(U)
         mixed = self.moment_ratio[:, None] * (self.zeta_high @ (high @ low.T))
         mixed += self.zeta_low @ (0.5 * self.basis.box_moments[0, 0] * (low @ low.T))
-        triangle = np.linalg.qr(high.T, mode="r")
+        triangle: FloatArray = np.asarray(np.linalg.qr(high.T, mode="r"))
         return [self.zeta_high @ triangle.T], (mixed, self.zeta_low)
 
     def matrix_diag(self, P: FloatArray) -> FloatArray:

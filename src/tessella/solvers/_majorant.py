@@ -6,8 +6,10 @@ Every feasible P is at most the centre times the degree of the cone. Hence
 
 and the machine with the kernel of ``degree · centre`` maximises a lower bound of the dual value.
 The bound is attained if D(w) has a single direction, which is nearly so with many features: the
-dual vector of this one machine is then nearly optimal, and so is its best response P. Otherwise,
-the value is minimised between P and the centre, and the kernel of the next machine is moved towards
+dual vector of this one machine is then nearly optimal, and so is its best response P, for which the
+same dual vector is the best one. Otherwise, the first P has a part of the other directions, and the
+second one those in which the function of the first needs them. If that is not near enough, the
+value is minimised between P and the centre, and the kernel of the next machine is moved towards
 that of the new P. It keeps a part of all directions: with the kernel of P alone, directions that P
 lacks would cost nothing, and D(w) could be of any size there. Later rounds minimise the value
 between P and the best response to that machine.
