@@ -253,7 +253,7 @@ def test_phases_are_told_before_they_begin():
             self.heard.append(record.iteration)
 
     listener = Listener()
-    LearnedKernelSVC()._fit(X, y, callback=listener)
+    LearnedKernelSVC(tol=1e-6)._fit(X, y, callback=listener)
     assert listener.heard[:3] == ["first kernel from 200 rows", "SVM 1 on 1200 rows", 0]
     assert any(str(text).startswith("joint step on") for text in listener.heard)
 

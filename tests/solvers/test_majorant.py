@@ -51,6 +51,7 @@ def test_rounds_go_on_from_the_pair_of_the_machines(task):
     first = next(k for k, record in enumerate(result.history) if record.n_newton)
     assert first > 0
     assert result.history[first].n_svm == result.history[first - 1].n_svm
+    assert all(record.step == 1.0 for record in result.history[first:])  # the value has fallen
     assert_certified(problem, result)
     assert result.value == pytest.approx(joint(problem, tol=1e-6).value, rel=3e-6)
 
