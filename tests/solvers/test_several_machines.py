@@ -128,8 +128,8 @@ def test_larger_stacks_reach_small_gaps(shared):
     answer = working_set(problem, tol=1e-6)
     assert answer.status is SolverStatus.OPTIMAL
     assert problem.certificate(answer.parameter, answer.w).gap <= 1e-6
-    assert answer.n_svm <= 8
-    assert answer.history[-1].n_newton <= 60
+    assert answer.n_svm <= 16  # most of them passes of the descent
+    assert answer.history[-1].n_newton <= 20
 
 
 @pytest.mark.parametrize("n", [2, 40])

@@ -9,9 +9,12 @@ KernelRows = _native.KernelRows
 KernelRows32 = _native.KernelRows32
 instruction_set = _native.instruction_set
 kernel_matrix = _native.kernel_matrix
+machine_matrices = _native.machine_matrices
 max_product = _native.max_product
 max_product_apply = _native.max_product_apply
+push_machines = _native.push_machines
 solve_dual = _native.solve_dual
+solve_machines = _native.solve_machines
 
 __all__ = [
     "DualSteps",
@@ -21,7 +24,10 @@ __all__ = [
     "absolute_pair_sums",
     "instruction_set",
     "kernel_matrix",
+    "machine_matrices",
     "max_product",
     "max_product_apply",
+    "push_machines",
     "solve_dual",
+    "solve_machines",
 ]

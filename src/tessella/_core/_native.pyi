@@ -83,6 +83,46 @@ class KernelRows:
 class KernelRows32(KernelRows): ...
 
 def instruction_set() -> str: ...
+def machine_matrices(
+    room: NDArray[float64],
+    high: NDArray[float64],
+    first: NDArray[float64],
+    second: NDArray[float64],
+    starts: NDArray[int64],
+    index: NDArray[int64],
+    out: NDArray[float64],
+    threads: int,
+) -> None: ...
+def push_machines(
+    room: NDArray[float64],
+    starts: NDArray[int64],
+    index: NDArray[int64],
+    weights: NDArray[float64],
+    out: NDArray[float64],
+    threads: int,
+) -> None: ...
+def solve_machines(
+    room: NDArray[float64],
+    high: NDArray[float64],
+    first: NDArray[float64],
+    second: NDArray[float64],
+    starts: NDArray[int64],
+    index: NDArray[int64],
+    linear: NDArray[float64],
+    epsilon: NDArray[float64],
+    lower: NDArray[float64],
+    upper: NDArray[float64],
+    w: NDArray[float64],
+    gradient: NDArray[float64],
+    tol: float,
+    steps_per_sample: int,
+    seconds: float,
+    threads: int,
+    steps: NDArray[int64],
+    intercepts: NDArray[float64],
+    objectives: NDArray[float64],
+    finished: NDArray[int64],
+) -> tuple[int, int]: ...
 def max_product(
     left: NDArray[float64],
     right: NDArray[float64],

@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <stdexcept>
@@ -14,6 +15,7 @@
 #include "joint_steps.hpp"
 #include "kernel_rows.hpp"
 #include "loops.hpp"
+#include "machines.hpp"
 #include "max_product.hpp"
 #include "pair_sums.hpp"
 #include "svm_dual.hpp"
@@ -133,6 +135,113 @@ nb::tuple solve_dual(Rows& rows, std::size_t size, const Vector& linear, const V
                         report.objective, report.primal, report.violation);
 }
 
+using Numbers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using MutableNumbers = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+tessella::Machines machines_of(const Matrix& room, const Matrix& high, const Matrix& first,
+                               const Matrix& second, const Numbers& starts,
+                               const Numbers& index) {
+  const tessella::KernelSide rows = kernel_side(room, high, first, second);
+  const std::size_t samples = index.shape(0);
+  if (starts.shape(0) < 2 || starts.data()[0] != 0 ||
+      starts.data()[starts.shape(0) - 1] != static_cast<std::int64_t>(samples) ||
+      !std::is_sorted(starts.data(), starts.data() + starts.shape(0)))
+    throw std::invalid_argument("machines: shapes do not fit");
+  for (std::size_t k = 0; k < samples; ++k)
+    if (index.data()[k] < 0 || static_cast<std::size_t>(index.data()[k]) >= rows.count)
+      throw std::invalid_argument("machines: there is no such row");
+  return {rows, {room.shape(1), high.shape(1), first.shape(1)}, starts.shape(0) - 1,
+          starts.data(), index.data()};
+}
+
+// Machines are solved some at a time, so that signals and the clock are looked at in between.
+// Returns the number of machines that were tried and the reason to stop.
+nb::tuple solve_machines(const Matrix& room, const Matrix& high, const Matrix& first,
+                         const Matrix& second, const Numbers& starts, const Numbers& index,
+                         const Vector& linear, const Vector& epsilon, const Vector& lower,
+                         const Vector& upper, MutableVector w, MutableVector gradient, double tol,
+                         std::int64_t steps_per_sample,
+                         double seconds, int threads, MutableNumbers steps,
+                         MutableVector intercepts, MutableVector objectives,
+                         MutableNumbers finished) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kBatch = 2e8;  // operations between two looks
+  const auto machines = machines_of(room, high, first, second, starts, index);
+  const std::size_t samples = index.shape(0);
+  for (const std::size_t length : {linear.shape(0), epsilon.shape(0), lower.shape(0),
+                                   upper.shape(0), w.shape(0), gradient.shape(0)})
+    if (length != samples) throw std::invalid_argument("solve_machines: lengths do not fit");
+  for (const std::size_t length : {steps.shape(0), intercepts.shape(0), objectives.shape(0),
+                                   finished.shape(0)})
+    if (length != machines.count)
+      throw std::invalid_argument("solve_machines: lengths do not fit");
+  const tessella::DualProblem problem{samples, linear.data(), epsilon.data(), lower.data(),
+                                      upper.data()};
+  std::vector<tessella::DualReport> reports(machines.count);
+  const auto start = Clock::now();
+  auto status = tessella::DualStatus::kOptimal;
+  std::size_t done = 0;
+  while (done < machines.count) {
+    std::size_t last = done;
+    for (double cost = 0.0; last < machines.count && cost < kBatch; ++last) {
+      const auto size = static_cast<double>(machines.size(last));
+      const auto entry = static_cast<double>(room.shape(1) + high.shape(1) + 2 * first.shape(1));
+      cost += size * size * (entry + 3.0 * static_cast<double>(steps_per_sample));
+    }
+    {
+      const Computing computing;
+      tessella::solve_machines(machines, problem, {done, last, tol, steps_per_sample}, w.data(),
+                               gradient.data(), reports.data(), threads);
+    }
+    for (; done < last; ++done) {
+      const tessella::DualReport& report = reports[done];
+      steps.data()[done] = report.iterations;
+      intercepts.data()[done] = report.intercept;
+      objectives.data()[done] = report.objective;
+      finished.data()[done] = report.status == tessella::DualStatus::kOptimal;
+    }
+    const double passed = std::chrono::duration<double>(Clock::now() - start).count();
+    if (interrupted()) {
+      status = tessella::DualStatus::kInterrupted;
+      break;
+    }
+    if (seconds >= 0.0 && passed >= seconds) {
+      status = tessella::DualStatus::kDeadline;
+      break;
+    }
+  }
+  return nb::make_tuple(done, static_cast<int>(status));
+}
+
+void machine_matrices(const Matrix& room, const Matrix& high, const Matrix& first,
+                      const Matrix& second, const Numbers& starts, const Numbers& index,
+                      MutableVector out, int threads) {
+  const auto machines = machines_of(room, high, first, second, starts, index);
+  std::size_t entries = 0;
+  for (std::size_t c = 0; c < machines.count; ++c) entries += machines.size(c) * machines.size(c);
+  if (out.shape(0) != entries)
+    throw std::invalid_argument("machine_matrices: lengths do not fit");
+  const Computing computing;
+  tessella::machine_matrices(machines, out.data(), threads);
+}
+
+void push_machines(const Matrix& room, const Numbers& starts, const Numbers& index,
+                   const Matrix& weights, MutableMatrix out, int threads) {
+  const tessella::Machines machines{{room.shape(0), {room.data(), nullptr, nullptr, nullptr}},
+                                    {room.shape(1), 0, 0},
+                                    starts.shape(0) - 1,
+                                    starts.data(),
+                                    index.data()};
+  if (starts.shape(0) < 2 || weights.shape(0) != index.shape(0) ||
+      out.shape(0) != index.shape(0) || out.shape(1) != weights.shape(1))
+    throw std::invalid_argument("push_machines: shapes do not fit");
+  for (std::size_t k = 0; k < index.shape(0); ++k)
+    if (index.data()[k] < 0 || static_cast<std::size_t>(index.data()[k]) >= room.shape(0))
+      throw std::invalid_argument("push_machines: there is no such row");
+  const Computing computing;
+  tessella::push_machines(machines, weights.data(), weights.shape(1), out.data(), threads);
+}
+
 template <class T>
 nb::tuple solve_dense(const Kernel<T>& kernel, const Vector& linear, const Vector& epsilon,
                       const Vector& lower, const Vector& upper, MutableVector w,
@@ -211,8 +320,6 @@ std::vector<double> values_of(const Vector& given) {
 std::vector<double> values_of(const Matrix& given) {
   return {given.data(), given.data() + given.shape(0) * given.shape(1)};
 }
-
-using Numbers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void make_joint_steps(tessella::JointSteps* steps, const Matrix& products, const Matrix& a,
                       const Matrix& low, const Vector& ratio, double box, const Matrix& held_g,
@@ -354,6 +461,19 @@ NB_MODULE(_native, m) {
         "out"_a.noconvert(), "threads"_a);
   m.def("absolute_pair_sums", &absolute_pair_sums, "weights"_a, "columns"_a, "out"_a.noconvert(),
         "threads"_a, "out[f] = sum_ij weights[i, j] * abs(columns[f, i] - columns[f, j]).");
+  m.def("solve_machines", &solve_machines, "room"_a, "high"_a, "first"_a, "second"_a, "starts"_a,
+        "index"_a, "linear"_a, "epsilon"_a, "lower"_a, "upper"_a, "w"_a.noconvert(),
+        "gradient"_a.noconvert(), "tol"_a, "steps_per_sample"_a, "seconds"_a, "threads"_a,
+        "steps"_a.noconvert(), "intercepts"_a.noconvert(), "objectives"_a.noconvert(),
+        "finished"_a.noconvert(),
+        "Solves the duals of machines on parts of the same rows by pair steps, in place; returns "
+        "(number of machines tried, status).");
+  m.def("machine_matrices", &machine_matrices, "room"_a, "high"_a, "first"_a, "second"_a,
+        "starts"_a, "index"_a, "out"_a.noconvert(), "threads"_a,
+        "The kernel matrices of machines on parts of the same rows, one after the other.");
+  m.def("push_machines", &push_machines, "room"_a, "starts"_a, "index"_a, "weights"_a,
+        "out"_a.noconvert(), "threads"_a,
+        "out = B @ weights for the max-product matrix B of each machine.");
   bind_rows<double>(m, "KernelRows");
   bind_rows<float>(m, "KernelRows32");
   bind_joint_steps(m);

@@ -12,13 +12,19 @@ namespace tessella {
 inline std::size_t panel_count(std::size_t columns) { return (columns + kPanel - 1) / kPanel; }
 
 // right is (columns, inner), row-major; the last panel is padded with zeros.
-inline std::vector<double> pack_panels(const double* right, std::size_t columns,
-                                       std::size_t inner) {
-  std::vector<double> packed(panel_count(columns) * kPanel * inner, 0.0);
+inline void pack_panels(const double* right, std::size_t columns, std::size_t inner,
+                        std::vector<double>& packed) {
+  packed.assign(panel_count(columns) * kPanel * inner, 0.0);
   for (std::size_t j = 0; j < columns; ++j) {
     double* panel = packed.data() + (j / kPanel) * kPanel * inner + j % kPanel;
     for (std::size_t f = 0; f < inner; ++f) panel[f * kPanel] = right[j * inner + f];
   }
+}
+
+inline std::vector<double> pack_panels(const double* right, std::size_t columns,
+                                       std::size_t inner) {
+  std::vector<double> packed;
+  pack_panels(right, columns, inner, packed);
   return packed;
 }
 
@@ -45,11 +51,25 @@ class RowBlock {
 class FactorPanels {
  public:
   FactorPanels() = default;
-  FactorPanels(const Factors& right, std::size_t columns, const FactorSizes& sizes)
-      : room_(pack_panels(right.room, columns, sizes.features)),
-        high_(pack_panels(right.high, columns, sizes.rank)),
-        first_(pack_panels(right.first, columns, sizes.thin)),
-        second_(pack_panels(right.second, columns, sizes.thin)) {}
+  FactorPanels(const Factors& right, std::size_t columns, const FactorSizes& sizes) {
+    pack(right, columns, sizes);
+  }
+
+  // Memory for so many columns, with which pack() allocates nothing.
+  void reserve(std::size_t columns, const FactorSizes& sizes) {
+    const std::size_t padded = panel_count(columns) * kPanel;
+    room_.reserve(padded * sizes.features);
+    high_.reserve(padded * sizes.rank);
+    first_.reserve(padded * sizes.thin);
+    second_.reserve(padded * sizes.thin);
+  }
+
+  void pack(const Factors& right, std::size_t columns, const FactorSizes& sizes) {
+    pack_panels(right.room, columns, sizes.features, room_);
+    pack_panels(right.high, columns, sizes.rank, high_);
+    pack_panels(right.first, columns, sizes.thin, first_);
+    pack_panels(right.second, columns, sizes.thin, second_);
+  }
 
   Factors factors() const { return {room_.data(), high_.data(), first_.data(), second_.data()}; }
 

@@ -28,7 +28,7 @@ template <class Rows>
 class DualSolver {
  public:
   DualSolver(Rows& rows, const DualProblem& problem, const DualLimits& limits, double* w,
-             double* gradient, int threads)
+             double* gradient, int threads, DualWorkspace& workspace)
       : rows_(rows),
         problem_(problem),
         limits_(limits),
@@ -36,11 +36,13 @@ class DualSolver {
         w_(w),
         gradient_(gradient),
         threads_(threads),
-        diagonal_(size_),
-        up_offset_(size_),
-        down_offset_(size_),
-        samples_{size_, problem.epsilon, problem.lower, problem.upper, diagonal_.data(), w_,
-                 gradient_, up_offset_.data(), down_offset_.data(), 0.0} {
+        diagonal_(workspace.diagonal),
+        up_offset_(workspace.up_offset),
+        down_offset_(workspace.down_offset),
+        breaks_(workspace.breaks) {
+    for (std::vector<double>* own : {&diagonal_, &up_offset_, &down_offset_}) own->resize(size_);
+    samples_ = {size_, problem.epsilon, problem.lower, problem.upper, diagonal_.data(), w_,
+                gradient_, up_offset_.data(), down_offset_.data(), 0.0};
     double largest = 0.0;
     for (std::size_t k = 0; k < size_; ++k) {
       diagonal_[k] = rows_.diagonal(k);
@@ -290,9 +292,9 @@ class DualSolver {
   double* w_;
   double* gradient_;
   const int threads_;
-  std::vector<double> diagonal_, up_offset_, down_offset_;
-  Samples samples_;
-  std::vector<std::pair<double, double>> breaks_;
+  std::vector<double>&diagonal_, &up_offset_, &down_offset_;
+  std::vector<std::pair<double, double>>& breaks_;
+  Samples samples_{};
   std::int64_t test_period_ = 0, glance_period_ = 0;
   std::unique_ptr<Block<typename Rows::Entry>> block_;
   const Clock::time_point start_ = Clock::now();
@@ -352,10 +354,35 @@ void DenseRows<T>::entries(const std::size_t* rows, std::size_t count, const std
   }
 }
 
+void RowsOnce::product(const double* w, double* out, int) const {
+  std::fill_n(out, size_, 0.0);
+  for (std::size_t k = 0; k < size_; ++k)
+    if (w[k] != 0.0) row_loops<double>().add_row(row(k), w[k], out, size_);
+}
+
+void RowsOnce::add_rows(const Moves& moves, double* out, int) const {
+  for (std::size_t s = 0; s < moves.rows.size(); ++s)
+    row_loops<double>().add_row(row(moves.rows[s]), moves.amounts[s], out, size_);
+}
+
+void RowsOnce::entries(const std::size_t* rows, std::size_t count, const std::size_t* columns,
+                       std::size_t width, double* out, std::size_t stride, int) const {
+  for (std::size_t i = 0; i < count; ++i) {
+    const double* own = row(rows[i]);
+    for (std::size_t j = 0; j < width; ++j) out[i * stride + j] = own[columns[j]];
+  }
+}
+
 template <class Rows>
 DualReport solve_dual(Rows& rows, const DualProblem& problem, const DualLimits& limits, double* w,
                       double* gradient, int threads) {
-  return DualSolver<Rows>(rows, problem, limits, w, gradient, threads).run();
+  DualWorkspace workspace;
+  return DualSolver<Rows>(rows, problem, limits, w, gradient, threads, workspace).run();
+}
+
+DualReport solve_small_dual(RowsOnce& rows, const DualProblem& problem, const DualLimits& limits,
+                            double* w, double* gradient, DualWorkspace& workspace) {
+  return DualSolver<RowsOnce>(rows, problem, limits, w, gradient, 1, workspace).run();
 }
 
 template class DenseRows<float>;

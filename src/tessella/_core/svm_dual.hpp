@@ -12,9 +12,11 @@
 // samples, see dual_block.hpp. The stopping test is the duality gap of all samples.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace tessella {
@@ -51,6 +53,17 @@ struct DualLimits {
   std::size_t block_size;       // samples of a block, at least 2; zero: none
   double seconds;               // negative: none
   std::function<bool()> abort;  // polled about ten times a second; true stops the solver
+};
+
+// Arrays of a solver. Where their memory is reserved, a solver without blocks allocates nothing.
+struct DualWorkspace {
+  std::vector<double> diagonal, up_offset, down_offset;
+  std::vector<std::pair<double, double>> breaks;
+
+  void reserve(std::size_t size) {
+    for (std::vector<double>* own : {&diagonal, &up_offset, &down_offset}) own->reserve(size);
+    breaks.reserve(2 * size);
+  }
 };
 
 // The entries of a vector that are not zero.
@@ -97,5 +110,48 @@ class DenseRows {
 template <class Rows>
 DualReport solve_dual(Rows& rows, const DualProblem& problem, const DualLimits& limits, double* w,
                       double* gradient, int threads);
+
+// Rows of the kernel matrix of a small machine, each computed when it is first asked for and kept.
+class RowsOnce {
+ public:
+  using Entry = double;
+  static constexpr bool kComputed = false;  // once: pair steps then find them in memory
+  virtual ~RowsOnce() = default;
+
+  const double* row(std::size_t k) const {
+    if (!known_[k]) {
+      compute(k, values_.data() + k * size_);
+      known_[k] = 1;
+    }
+    return values_.data() + k * size_;
+  }
+  const double* passing_row(std::size_t k) const { return row(k); }
+  virtual double diagonal(std::size_t k) const = 0;
+  void product(const double* w, double* out, int threads) const;
+  void add_rows(const Moves& moves, double* out, int threads) const;
+  void entries(const std::size_t* rows, std::size_t count, const std::size_t* columns,
+               std::size_t width, double* out, std::size_t stride, int threads) const;
+
+ protected:
+  void reserve(std::size_t most) {
+    values_.resize(most * most);
+    known_.resize(most);
+  }
+  void begin(std::size_t size) {
+    size_ = size;
+    std::fill_n(known_.begin(), size, 0);
+  }
+  virtual void compute(std::size_t k, double* out) const = 0;
+
+  std::size_t size_ = 0;
+
+ private:
+  mutable std::vector<double> values_;
+  mutable std::vector<char> known_;
+};
+
+// The same by pair steps alone, by one thread and within a reserved workspace.
+DualReport solve_small_dual(RowsOnce& rows, const DualProblem& problem, const DualLimits& limits,
+                            double* w, double* gradient, DualWorkspace& workspace);
 
 }  // namespace tessella

@@ -1,6 +1,7 @@
 """Memory and threads of the machine, and the data structures of the compiled core."""
 
 from tessella.backend._block_diagonal import BlockDiagonal
+from tessella.backend._machine_forms import MachineForms
 from tessella.backend._memory import available_memory, format_bytes, require_memory
 from tessella.backend._product_form import KernelOnDemand, ProductForm
 from tessella.backend._threads import (
@@ -13,6 +14,7 @@ from tessella.backend._threads import (
 __all__ = [
     "BlockDiagonal",
     "KernelOnDemand",
+    "MachineForms",
     "ProductForm",
     "available_memory",
     "effective_threads",

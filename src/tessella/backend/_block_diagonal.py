@@ -34,6 +34,13 @@ class BlockDiagonal:
         ends = np.cumsum([len(block) for block in self.blocks]).tolist()
         self.slices = list(map(slice, [0, *ends[:-1]], ends))
 
+    @classmethod
+    def of_values(cls, values: FloatArray, sizes: NDArray[np.int64]) -> BlockDiagonal:
+        """Return the matrix whose blocks lie one after the other in one array, which it keeps."""
+        ends = np.cumsum(sizes * sizes)[:-1]
+        parts = zip(np.split(values, ends), sizes.tolist(), strict=True)
+        return cls([part.reshape(size, size) for part, size in parts])
+
     def __len__(self) -> int:
         return int(self.slices[-1].stop)
 

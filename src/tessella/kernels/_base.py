@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from tessella.backend import BlockDiagonal, KernelOnDemand, ProductForm
+from tessella.backend import BlockDiagonal, KernelOnDemand, MachineForms, ProductForm
 from tessella.backend._lazy import cached_property
 from tessella.cones import (
     PSD,
@@ -272,6 +272,14 @@ class BoundKernelSet(ABC):
         self, factors: Factors, centred: bool, out: NDArray[Any] | None
     ) -> NDArray[Any]:
         """Return the kernel matrix of a parameter that is given by its factors."""
+
+    def machine_forms(self, factors: Factors) -> MachineForms | None:
+        """Return the centred kernel matrices of all machines if these see the same rows.
+
+        None, the default, means that :meth:`svm_kernels` is to be asked for them one by one.
+        """
+        del factors
+        return None
 
     @abstractmethod
     def moments(self, w: ArrayLike) -> Moments:

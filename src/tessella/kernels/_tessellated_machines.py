@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from tessella import _core
-from tessella.backend import BlockDiagonal, KernelOnDemand, ProductForm
+from tessella.backend import BlockDiagonal, KernelOnDemand, MachineForms, ProductForm
 from tessella.backend._lazy import cached_property
 from tessella.cones import Face, Factors, symmetric_factors
 from tessella.kernels._base import (
@@ -53,8 +53,8 @@ class TessellatedMachines(BoundMatrixSet):
     def __init__(self, whole: BoundTessellated, rows: Sequence[IntArray]) -> None:
         self._whole, self.rows = whole, tuple(rows)
         self.kernels, self.dtype, self.cone = whole.kernels, whole.dtype, whole.cone
-        self.index: IntArray = np.concatenate(self.rows)
-        self.starts = np.cumsum([0, *(len(own) for own in self.rows)])
+        self.index: IntArray = np.concatenate(self.rows).astype(np.int64, copy=False)
+        self.starts = np.cumsum([0, *(len(own) for own in self.rows)], dtype=np.int64)
         self.machine_of = np.repeat(np.arange(len(self.rows)), np.diff(self.starts))
         self.n_samples = len(self.index)
 
@@ -78,23 +78,23 @@ class TessellatedMachines(BoundMatrixSet):
         """Number of threads of the compiled loops."""
         return self._whole.threads
 
-    @cached_property
-    def room(self) -> FloatArray:
-        """Sides of the box above the rows of all machines."""
-        return np.ascontiguousarray(self.side.room[self.index])
-
     @property
     def slices(self) -> list[slice]:
         """Positions of each machine in a dual vector."""
         return list(map(slice, self.starts[:-1].tolist(), self.starts[1:].tolist()))
 
-    def _forms(self, factors: Factors, centred: bool) -> Iterator[ProductForm]:
-        """Yield the kernel matrix of each machine as a product form."""
-        form = ProductPair((self.side, self.side), *factors).form
-        means = self._mean_moments.factor_scores(factors) if centred else None
-        for own, rows in zip(self.rows, self.slices, strict=True):
-            block = form.restrict(own)
-            yield block if means is None else block.centred(means[rows])
+    def machine_forms(self, factors: Factors) -> MachineForms:
+        """See :meth:`BoundKernelSet.machine_forms`; the means are those over all rows."""
+        form = self._form(factors).centred(self._row_mean_moments.factor_scores(factors))
+        return MachineForms(form, self.index, self.starts)
+
+    def _form(self, factors: Factors) -> ProductForm:
+        """Return the kernel matrix of all rows."""
+        return ProductPair((self.side, self.side), *factors).form
+
+    @cached_property
+    def _row_mean_moments(self) -> MatrixMoments:
+        return self._whole.moments(np.full(len(self.side), 1.0 / len(self.side)))
 
     @cached_property
     def _mean_moments(self) -> MachinesMoments:
@@ -105,16 +105,19 @@ class TessellatedMachines(BoundMatrixSet):
         self, factors: Factors, workspace: KernelWorkspace
     ) -> Iterator[NDArray[Any] | KernelOnDemand]:
         """See :meth:`BoundKernelSet.svm_kernels`."""
-        for form in self._forms(factors, True):
-            yield suitable_form(form, workspace, self.threads)
+        form, means = self._form(factors), self._mean_moments.factor_scores(factors)
+        for own, samples in zip(self.rows, self.slices, strict=True):
+            centred = form.restrict(own).centred(means[samples])
+            yield suitable_form(centred, workspace, self.threads)
 
     def factor_blocks(self, factors: Factors, centred: bool) -> BlockDiagonal:
         """See :meth:`BoundKernelSet.factor_blocks`."""
-        blocks = []
-        for form in self._forms(factors, centred):
-            blocks.append(np.empty((len(form), len(form)), self.dtype))
-            form.matrix(blocks[-1], self.threads)
-        return BlockDiagonal(blocks)
+        blocks = MachineForms(self._form(factors), self.index, self.starts).blocks(self.threads)
+        if centred:
+            for block in blocks.blocks:
+                block -= block.mean(axis=0)
+                block -= block.mean(axis=1)[:, None]
+        return blocks
 
     def factor_gram(
         self, factors: Factors, centred: bool, out: NDArray[Any] | None
@@ -160,30 +163,38 @@ class MachinesMoments(MatrixMoments):
         rows = kernels.index[self._used]
         self._weighted: FloatArray = self._side.zeta_high[rows] * w[self._used, None]
         ends = np.searchsorted(self._used, kernels.starts)
-        self._pushed = self._push(ends)
+        self._used_rows, self._used_starts = rows, ends.astype(np.int64, copy=False)
         # The dual vectors as a sparse matrix with a row for each machine.
         shape = (len(kernels.starts) - 1, len(self._side))
         duals = csr_array((w[self._used], rows, ends), shape=shape)
         self._low_sums: FloatArray = duals @ self._side.zeta_low
         self._moment_sums: FloatArray = duals @ self._side.group_moments(0)
 
-    def _push(self, ends: IntArray) -> FloatArray:
-        """Return Σ_l w_l Π min(room_k, room_l) high(x_l) for all rows k of all machines."""
+    @cached_property
+    def _pushed(self) -> FloatArray:
+        """Σ_l w_l Π min(room_k, room_l) high(x_l) for all rows k of all machines."""
         kernels = self._kernels
-        pushed = np.zeros((kernels.n_samples, self._weighted.shape[1]))
-        room = kernels.room[self._used]
-        for rows, first, last in zip(kernels.slices, ends[:-1], ends[1:], strict=True):
-            if first < last:
-                weights = np.ascontiguousarray(self._weighted[first:last].T)
-                sides = (kernels.room[rows], room[first:last])
-                _core.max_product_apply(*sides, weights, pushed[rows], kernels.threads)
+        weights = np.zeros((kernels.n_samples, self._weighted.shape[1]))
+        weights[self._used] = self._weighted
+        return self._push(kernels.starts, kernels.index, weights)
+
+    @cached_property
+    def _pushed_used(self) -> FloatArray:
+        """The same for the support vectors, which are all that the gradient needs."""
+        if "_pushed" in self.__dict__:
+            return self._pushed[self._used]
+        return self._push(self._used_starts, self._used_rows, self._weighted)
+
+    def _push(self, starts: IntArray, rows: IntArray, weights: FloatArray) -> FloatArray:
+        pushed = np.empty(weights.shape)
+        _core.push_machines(self._side.room, starts, rows, weights, pushed, self._kernels.threads)
         return pushed
 
     @cached_property
     def gradient(self) -> FloatArray:
         """See :meth:`Moments.gradient`; the result is the sum over the machines."""
         basis = self._side.basis
-        high = self._weighted.T @ self._pushed[self._used]
+        high = self._weighted.T @ self._pushed_used
         cross = self._moment_sums.T @ self._low_sums
         low = basis.box_moments[0, 0] * (self._low_sums.T @ self._low_sums)
         return basis.join(0.5 * (high + high.T), cross, low)

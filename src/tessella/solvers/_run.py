@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.backend import KernelOnDemand, effective_threads, limit_blas
+from tessella.backend import KernelOnDemand, MachineForms, effective_threads, limit_blas
 from tessella.cones import Point
 from tessella.kernels import KernelWorkspace, SharedKernels
+from tessella.kernels._base import suitable_form
 from tessella.problems import Certificate, DualPoint, SaddlePoint
 from tessella.solvers._monitor import Callback as Callback
 from tessella.solvers._monitor import as_monitor
@@ -24,10 +25,12 @@ from tessella.svm import (
     best_intercepts,
     relative_gap,
     solve_dual,
+    solve_machines,
     whole_matrix,
 )
 
 FloatArray = NDArray[np.float64]
+Kernels = NDArray[Any] | Iterable[NDArray[Any] | KernelOnDemand] | MachineForms
 
 
 #: Names of the solvers for losses without bounds, for messages.
@@ -177,14 +180,15 @@ class Run:
 
     def svm(
         self,
-        K: NDArray[Any] | Iterable[NDArray[Any] | KernelOnDemand],
+        K: Kernels,
         P: Point,
         w0: FloatArray | None,
         tol: float,
     ) -> SvmAnswer:
         """Solve the SVM with kernel matrix K from `w0`, within the remaining time of the run.
 
-        K is the matrix of the whole problem, or an iterable with the matrix of each machine.
+        K is the matrix of the whole problem, an iterable with the matrix of each machine, or the
+        forms of these matrices.
         """
         self.phase(f"SVM {self._n_svm + 1} on {self.problem.dual.size} rows")
         answer, stopped = self._solve_machines(K, self.problem.dual, w0, tol)
@@ -222,17 +226,22 @@ class Run:
         """
         self._check_start()
         factors = self.problem.cone.positive_factors(P)
-        kernels = self.problem.kernels.svm_kernels(factors, self._workspace)
-        return self.svm(kernels, P if certified is None else certified, w0, tol)
+        kept = P if certified is None else certified
+        forms = self.problem.kernels.machine_forms(factors)
+        if forms is not None and self.problem.dual.is_boxed:
+            return self.svm(forms, kept, w0, tol)
+        return self.svm(self.problem.kernels.svm_kernels(factors, self._workspace), kept, w0, tol)
 
     def _solve_machines(
         self,
-        K: NDArray[Any] | Iterable[NDArray[Any] | KernelOnDemand],
+        K: Kernels,
         dual: DualProblem,
         w0: FloatArray | None,
         tol: float,
     ) -> tuple[SvmAnswer, SolverStatus | None]:
         """Solve the SVM of every machine; also return the reason to stop, if there is one."""
+        if isinstance(K, MachineForms):
+            return self._solve_forms(K, dual, w0, tol)
         if dual.is_smooth and isinstance(self.problem.kernels, SharedKernels):
             return self._solve_together(K, dual), None
         kernels = _blocks(K, dual) if isinstance(K, np.ndarray) else K
@@ -255,6 +264,25 @@ class Run:
             if solution.status in _STOPPED:
                 return SvmAnswer(w, residual, objective), _STOPPED[solution.status]
         return SvmAnswer(w, residual, objective), None
+
+    def _solve_forms(
+        self, forms: MachineForms, dual: DualProblem, w0: FloatArray | None, tol: float
+    ) -> tuple[SvmAnswer, SolverStatus | None]:
+        """Solve machines on parts of the same rows in one compiled loop."""
+        self._n_svm += 1
+        threads = effective_threads(self.n_jobs)
+        solution = solve_machines(
+            forms,
+            dual,
+            lambda k: suitable_form(forms.machine(k), self._workspace, threads),
+            np.zeros(dual.size) if w0 is None else dual.feasible(w0),
+            tol=tol,
+            time_limit=self.seconds_left(),
+            n_jobs=self.n_jobs,
+        )
+        self._svm_iter += solution.n_iter
+        answer = SvmAnswer(solution.w, solution.residual, solution.objective)
+        return answer, _STOPPED.get(solution.status)
 
     def _solve_together(
         self, K: NDArray[Any] | Iterable[NDArray[Any] | KernelOnDemand], dual: DualProblem

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from tessella.backend import limit_blas
 from tessella.cones import PSD, Cone, Face, LeadingFace, Point
-from tessella.problems import SaddlePoint
+from tessella.problems import DualPoint, SaddlePoint
 from tessella.solvers._compiled_steps import CompiledInteriorPoint, interior_point
+from tessella.solvers._factor_descent import descend
 from tessella.solvers._majorant import balanced_start, majorant_start
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, require_bounds, run_to_end
@@ -70,12 +71,19 @@ class WorkingSetSettings:
         of the working set is not doubled, because the set grows with these support vectors.
     directions : int
         Number of directions in which a large parameter moves at first.
+    wider : float
+        Factor of the number of directions of several machines after a round of small gain.
     part : float
         Value of a direction, relative to the largest one, from which on the parameter of several
         machines moves in it at first.
     fewest : int
-        Smallest number of directions in which the parameter of several machines moves. A large
-        parameter moves in four times as many at first.
+        Smallest number of directions in which the parameter of several machines moves.
+    fewest_of_many : int
+        The same for a large parameter.
+    directions_of_factor : int
+        Largest number of directions of the first parameter of several machines.
+    passes : int
+        Largest number of passes over several machines in which this parameter is found.
     trim : float
         Fraction of the tolerated gap that dropping directions of the parameter may cost.
     shrink : float
@@ -95,7 +103,7 @@ class WorkingSetSettings:
 
     first_rows: int = 200
     rows_per_param: int = 4
-    rows_per_machine: int = 12
+    rows_per_machine: int = 6
     usual_rows: int = 800
     max_rows: int = 6000
     poor: float = 0.2
@@ -108,8 +116,12 @@ class WorkingSetSettings:
     moved: float = 0.1
     growth: float = 1.05
     directions: int = 32
-    part: float = 0.02
-    fewest: int = 12
+    wider: float = 1.3
+    part: float = 0.05
+    fewest: int = 24
+    fewest_of_many: int = 40
+    directions_of_factor: int = 48
+    passes: int = 20
     trim: float = 0.03
     shrink: float = 0.3
     many_params: int = 48
@@ -143,9 +155,11 @@ def working_set(
     free and nearly free samples is solved by the interior point method of :func:`joint`, while the
     other samples are held at their bounds. The first P of a single machine with up to 1,000 rows or
     many features is near the best response to a machine whose kernel is at least every kernel of
-    the set, which is optimal itself if there are many features. Several machines have the
-    directions of all such machines in their first P. Otherwise, it comes from that method on a
-    small sample, stratified by machine and class, whose C is raised to keep the weight of the loss.
+    the set, which is optimal itself if there are many features. The first P of several machines has
+    the directions of all such machines, and is improved by some passes of a descent on a factor of
+    P, whose support vectors belong to the first working set. Otherwise, it comes from that method
+    on a small sample, stratified by machine and class, whose C is raised to keep the weight of the
+    loss.
     Samples that an SVM has moved although the round held them belong to all later working sets. So
     do all support vectors seen so far, as long as they are few. The method typically needs two to
     four SVM solves to a gap of 1e-6.
@@ -197,9 +211,9 @@ def working_set(
     Beyond n_P = 64 a matrix moves within the span of its own leading eigenvectors, those of D(w),
     and the top ones of earlier rounds. The span has 32 directions at first and is doubled like the
     working set. The matrix of several machines moves, whatever its side, in the directions in which
-    it or D(w) has more than a fiftieth of its largest eigenvalue, at least 12, or 48 beyond n_P =
-    64. Of more than 32 weights, those move that are not zero or whose kernels have the
-    largest wᵀK_i w.
+    it or D(w), for the dual vector of the best bound, has more than a twentieth of its largest
+    eigenvalue, at least 24, or 40 beyond n_P = 64. Of more than 32 weights, those move that are not
+    zero or whose kernels have the largest wᵀK_i w.
     """
     require_bounds("working-set", problem)
     start = None if parameter0 is None else problem.cone.checked(parameter0)
@@ -242,6 +256,7 @@ class _WorkingSet:
         self._held, self._is_held = np.zeros(self._dual.size), np.zeros_like(self._seen)
         self._restless = np.zeros_like(self._seen)
         self._is_solved = False
+        self._face_point: DualPoint | None = None  # the one of the best bound
 
     @property
     def parameter(self) -> Point:
@@ -257,8 +272,12 @@ class _WorkingSet:
         settings = self._settings
         if self._several and isinstance(self._cone, PSD) and self._dual.kappa_rises():
             self._run.phase(f"first kernel from {len(self._dual.starts)} machines")
-            first, self._w = balanced_start(self._run, self._w)
-            return first
+            first, w = balanced_start(self._run, self._w)
+            columns = settings.directions_of_factor
+            found = descend(self._run, first, w, columns, settings.passes)
+            self._w, self._face_point = found.w, found.average
+            self._seen |= found.support
+            return found.P
         if self._majorant_pays():
             self._run.phase(f"first kernel from machines on {self._dual.size} rows")
             majorant_start(self._run, self._w, 0.1 * self._run.tol)
@@ -374,7 +393,7 @@ class _WorkingSet:
 
     def _enlarge(self) -> None:
         """Give the next round more directions, and more rows unless its rows grow anyway."""
-        self._directions *= 2
+        self._directions = int(self._directions * (self._settings.wider if self._several else 2.0))
         self._most_rows *= 2
         seen, before = int(np.count_nonzero(self._seen | (self._w != 0.0))), self._n_seen
         self._n_seen = seen
@@ -401,14 +420,20 @@ class _WorkingSet:
         box = np.maximum(self._dual.upper, -self._dual.lower)
         far = np.abs(solution.w - self._held) > self._settings.moved * box
         self._restless |= self._is_held & far
-        self._point = self._run.record(self._P, solution.w, step)
+        self._point = self._record(self._run.problem.at(solution.w), step)
         return solution
 
     def _answer_of_best(self) -> SvmAnswer:
         """Return the machine of the current parameter, whose pair has been recorded."""
         assert self._w is not None
-        self._point = point = self._problem.at(self._w)
+        self._point = self._face_point = point = self._problem.at(self._w)
         return SvmAnswer(point.w, point.residuals(self._P), point.dual_value(self._P))
+
+    def _record(self, point: DualPoint, step: float) -> DualPoint:
+        """Record the current parameter with a dual vector, and keep the one of the best bound."""
+        if self._face_point is None or point.lower > self._face_point.lower:
+            self._face_point = point
+        return self._run.record_point(self._P, point, step)
 
     def _joint_step(self, svm: SvmAnswer) -> Point:
         """Move P and w to the saddle point over P and the working set."""
@@ -428,7 +453,7 @@ class _WorkingSet:
         self._P = cone.trimmed(P, interior.gradient, cost)
         if interior.dual_value(self._P) > self._point.dual_value(self._P):
             self._w = self._moved(svm.w, rows, halves.join(settled))
-        self._point = self._run.record_point(self._P, interior, 1.0)
+        self._point = self._record(interior, 1.0)
         return self._P
 
     def _solve_restricted(
@@ -436,7 +461,8 @@ class _WorkingSet:
     ) -> CentralPathState:
         """Solve the saddle point on the working set, starting from the current P and w."""
         settings = self._settings
-        least = settings.joint_accuracy if face is None else settings.face_accuracy
+        whole = face is None or self._several
+        least = settings.joint_accuracy if whole else settings.face_accuracy
         tol = max(0.1 * self._run.tol, min(least, 0.03 * self._run.gap))
         M = restricted.cone.interior(self._cone.restrict(face, self._P))
         with limit_blas(self._run.n_jobs, len(w)):
@@ -462,13 +488,14 @@ class _WorkingSet:
 
     def _narrow_face(self, cone: PSD) -> LeadingFace:
         """Return the face for several machines, which is wider after each round of small gain."""
-        settings, point, P = self._settings, self._point, self._P
+        settings, point, P = self._settings, self._face_point, self._P
         assert P is not None
+        assert point is not None
         growth = self._directions / settings.directions
-        fewest = settings.fewest if cone.moves_whole else int(4 * growth * settings.fewest)
+        fewest = settings.fewest if cone.moves_whole else settings.fewest_of_many
         return cone.narrow_face(
             *(P, point.gradient, point.spectrum),
-            *(settings.part / growth**3, fewest, self._face_memory),
+            *(settings.part / growth**3, int(growth * fewest), self._face_memory),
         )
 
     def _minimise(

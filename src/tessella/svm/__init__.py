@@ -16,6 +16,7 @@ from tessella.svm._interior_point import (
 )
 from tessella.svm._loss import HingeLoss, Loss, PiecewiseLinearLoss, SquaredLoss, TubeLoss
 from tessella.svm._low_rank import LowRankMatrix, low_rank
+from tessella.svm._machines import MachinesSolution, solve_machines
 from tessella.svm._problem import DualProblem, best_intercept, best_intercepts
 from tessella.svm._settings import CostModel, DualSettings
 from tessella.svm._smooth import RidgeInverse, SmoothDual
@@ -35,6 +36,7 @@ __all__ = [
     "Linearisation",
     "Loss",
     "LowRankMatrix",
+    "MachinesSolution",
     "PiecewiseLinearLoss",
     "RidgeInverse",
     "SmoothDual",
@@ -47,5 +49,6 @@ __all__ = [
     "relative_gap",
     "shared_product",
     "solve_dual",
+    "solve_machines",
     "whole_matrix",
 ]

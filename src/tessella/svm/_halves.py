@@ -53,7 +53,8 @@ class Halves:
         The loss of each machine must have finite bounds and no curvature, or curvature and
         neither bounds nor a kink.
         """
-        refused = [own for own in dual.each if not (own.is_boxed or own.is_smooth)]
+        known = dual.is_boxed or dual.is_smooth
+        refused = [] if known else [o for o in dual.each if not (o.is_boxed or o.is_smooth)]
         if refused:
             names = ", ".join(sorted({type(own.losses[0]).__name__ for own in refused}))
             raise ValueError(

@@ -14,6 +14,7 @@ and there equal to ``epsilon * |w| + curvature * w**2 / 2``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -173,6 +174,56 @@ class PiecewiseLinearLoss:
     def with_target(self, target: FloatArray) -> PiecewiseLinearLoss:
         """Return the same loss for other targets."""
         return PiecewiseLinearLoss(target, self.epsilon, self.lower, self.upper)
+
+
+def joined(losses: Sequence[Loss]) -> PiecewiseLinearLoss | None:
+    """Return the loss of the samples of all machines as one loss, if all are piecewise linear.
+
+    The sums over many small machines are then those of whole arrays.
+    """
+    if not all(type(loss) in (PiecewiseLinearLoss, HingeLoss, TubeLoss) for loss in losses):
+        return None
+    names = ("target", "epsilon", "lower", "upper")
+    arrays = (np.concatenate([getattr(loss, name) for loss in losses]) for name in names)
+    return PiecewiseLinearLoss(*arrays)
+
+
+def best_intercepts_of(
+    loss: PiecewiseLinearLoss, residual: FloatArray, starts: NDArray[np.intp]
+) -> FloatArray:
+    """Return the best intercept of each machine, as ``best_intercept`` of each would.
+
+    Parameters
+    ----------
+    loss : PiecewiseLinearLoss
+        The loss of the samples of all machines, from :func:`joined`.
+    residual : ndarray of shape (m,)
+        Residuals of all samples.
+    starts : ndarray of int of shape (n_machines,)
+        Position of the first sample of each machine.
+    """
+    count = len(starts)
+    machine = np.repeat(np.arange(count), np.diff(np.append(starts, len(residual))))
+    rises = np.concatenate([loss.upper, -loss.lower])
+    active = rises > 0
+    positions = np.concatenate([residual - loss.epsilon, residual + loss.epsilon])[active]
+    rises, machine = rises[active], np.concatenate([machine, machine])[active]
+    order = np.lexsort((positions, machine))
+    positions, rises, machine = positions[order], rises[order], machine[order]
+    ends = np.searchsorted(machine, np.arange(count + 1))
+    totals = np.add.reduceat(loss.upper, starts)
+    intercepts = np.zeros(count)
+    for k in range(count):
+        first, end = int(ends[k]), int(ends[k + 1])
+        if first == end:
+            continue
+        slopes = np.cumsum(rises[first:end])
+        slopes -= totals[k]
+        flat = _FLAT_SLOPE * totals[k]
+        at = first + min(int(slopes.searchsorted(-flat)), end - first - 1)
+        between = slopes[at - first] <= flat and at + 1 < end
+        intercepts[k] = 0.5 * (positions[at] + positions[at + 1]) if between else positions[at]
+    return intercepts
 
 
 class HingeLoss(PiecewiseLinearLoss):

@@ -8,7 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tessella.backend._lazy import cached_property
-from tessella.svm._loss import HingeLoss, Loss, SquaredLoss, TubeLoss, check_loss
+from tessella.svm._loss import (
+    HingeLoss,
+    Loss,
+    PiecewiseLinearLoss,
+    SquaredLoss,
+    TubeLoss,
+    best_intercepts_of,
+    check_loss,
+    joined,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -168,6 +177,11 @@ class DualProblem:
         return tuple(DualProblem(loss) for loss in self.losses)
 
     @cached_property
+    def _joined(self) -> PiecewiseLinearLoss | None:
+        """One loss of all samples of several machines, if it does the same as those of each."""
+        return joined(self.losses) if len(self.losses) > 1 else None
+
+    @cached_property
     def is_boxed(self) -> bool:
         """Whether every bound is finite and the loss adds no curvature.
 
@@ -219,6 +233,8 @@ class DualProblem:
 
     def kappa(self, w: FloatArray) -> float:
         """Return the part of the dual objective that does not depend on the kernel."""
+        if self._joined is not None:
+            return float(self.linear @ w) - self._joined.conjugate(w)
         parts = zip(self.losses, self.machines, strict=True)
         return float(self.linear @ w) - sum(loss.conjugate(w[rows]) for loss, rows in parts)
 
@@ -237,9 +253,12 @@ class DualProblem:
         loss : float
             The smallest loss, summed over all machines.
         """
-        parts = zip(self.losses, self.machines, strict=True)
-        best = [loss.best_intercept(loss.target - scores[rows]) for loss, rows in parts]
-        intercepts = np.array(best, dtype=np.float64)
+        if self._joined is not None:
+            intercepts = best_intercepts_of(self._joined, self.linear - scores, self.starts)
+        else:
+            parts = zip(self.losses, self.machines, strict=True)
+            best = [loss.best_intercept(loss.target - scores[rows]) for loss, rows in parts]
+            intercepts = np.array(best, dtype=np.float64)
         return intercepts, float(self.sample_losses(self.residuals(scores, intercepts)).sum())
 
     def residuals(self, scores: FloatArray, intercepts: FloatArray) -> FloatArray:
@@ -249,8 +268,9 @@ class DualProblem:
 
     def sample_losses(self, residuals: FloatArray) -> FloatArray:
         """Return the loss of each sample at its residual."""
-        if len(self.losses) == 1:
-            return self.losses[0].values(residuals)
+        whole = self.losses[0] if len(self.losses) == 1 else self._joined
+        if whole is not None:
+            return whole.values(residuals)
         parts = zip(self.losses, self.machines, strict=True)
         return np.concatenate([loss.values(residuals[rows]) for loss, rows in parts])
 
@@ -276,8 +296,9 @@ class DualProblem:
         if given.shape != (self.size,):
             raise ValueError(f"w has shape {given.shape}, expected ({self.size},).")
         clipped: FloatArray = np.clip(given, self.lower, self.upper)
-        for rows, machine in zip(self.machines, self.each, strict=True):
-            machine._balance(clipped[rows])
+        excess, size = self.sums(clipped), self.sums(np.abs(clipped))
+        for k in np.flatnonzero(~(np.abs(excess) <= 0.5 * _BALANCED * size)):
+            self.each[k]._balance(clipped[self.machines[k]])
         return clipped
 
     def _balance(self, w: FloatArray) -> None:
