@@ -18,6 +18,8 @@ GRAM, GRADIENT, CERTIFICATE = "Gram", "gradient", "certificate"
 FORM = "factors of K(P)"
 SVM_COLD, SVM_WARM = "SVM cold", "SVM warm"
 PAIRS, NEWTON, BETWEEN = "pair steps and their rows", "Newton steps", "rest"
+INTERIOR = "interior point steps"
+PREPARE, FITTED = "checks and scaling", "fitted attributes"
 EIGEN = "eigenproblem"
 FIRST_P = "first P, on a subsample"
 SET = "working set"
@@ -26,9 +28,14 @@ SET_CHOLESKY, SET_SOLVES, SET_REST = f"{SET}: Cholesky", f"{SET}: solves", f"{SE
 REST = "rest (Python)"
 
 ORDER = (
-    *(FORM, GRAM, GRADIENT, CERTIFICATE),
-    *(f"{svm}: {part}" for svm in (SVM_COLD, SVM_WARM) for part in (PAIRS, NEWTON, BETWEEN)),
-    *(EIGEN, FIRST_P, SET_KERNEL, SET_SENSITIVITIES, SET_CHOLESKY, SET_SOLVES, SET_REST, REST),
+    *(PREPARE, FORM, GRAM, GRADIENT, CERTIFICATE),
+    *(
+        f"{svm}: {part}"
+        for svm in (SVM_COLD, SVM_WARM)
+        for part in (PAIRS, NEWTON, INTERIOR, BETWEEN)
+    ),
+    *(EIGEN, FIRST_P, SET_KERNEL, SET_SENSITIVITIES, SET_CHOLESKY, SET_SOLVES, SET_REST),
+    *(FITTED, REST),
 )
 
 
@@ -36,12 +43,23 @@ def probes(whole: int) -> list[Probe]:
     """What to time in a fit of `whole` distinct rows."""
     sensitivity = "tessella.kernels._sensitivity"
     bound = "tessella.kernels._tessellated:BoundTessellated"
-    moments = "tessella.kernels._tessellated:TessellatedMoments"
+    moments = "tessella.kernels._tessellated_moments:TessellatedMoments"
     compiled = "tessella.solvers._compiled_steps:CompiledInteriorPoint"
+    rounds = "tessella.solvers.working_set:_WorkingSet"
+    estimator = "tessella.estimators._base:BaseLearnedKernel"
     return [
-        Probe("tessella.solvers.working_set:_WorkingSet._first_parameter", _first_p),
+        Probe(f"{estimator}._validated", _outside(PREPARE)),
+        Probe("tessella:LearnedKernelSVC._prepare", _outside(PREPARE)),
+        Probe("tessella:LearnedKernelSVR._prepare", _outside(PREPARE)),
+        Probe("tessella.estimators._solving:_bind", _outside(PREPARE)),
+        Probe("tessella.estimators._base:require_width_memory", _outside(PREPARE)),
+        Probe("tessella.estimators._solving:require_fit_memory", _outside(PREPARE)),
+        Probe("tessella.estimators._solving:fitted_state", _outside(FITTED)),
+        Probe(f"{rounds}._joint_parameter", _first_p),
+        Probe(f"{rounds}._parameter_in_rounds", _first_p),
         Probe(f"{bound}.product_form", _outside(FORM)),
         Probe(f"{bound}.factor_gram", _of_whole(GRAM, whole), _gram_work),
+        Probe("tessella.backend:ProductForm.matrix", _outside(GRAM), _form_work),
         Probe(f"{bound}.moments", _of_whole(GRADIENT, whole), _moments_work),
         Probe(f"{moments}.factor_scores", _never, _scores_work),
         Probe("tessella.solvers._run:Run.record_point", _outside(CERTIFICATE)),
@@ -49,15 +67,17 @@ def probes(whole: int) -> list[Probe]:
         Probe("tessella.solvers._run:solve_dual", _svm_row),
         Probe("tessella._core:solve_dual", _part_of_svm(PAIRS), _pair_work),
         Probe("tessella.svm._dual:newton_step", _part_of_svm(NEWTON), _svm_newton_work),
+        Probe("tessella.svm._dual:low_rank", _part_of_svm(INTERIOR)),
+        Probe("tessella.svm._dual:interior_point", _part_of_svm(INTERIOR)),
         Probe("tessella.backend:KernelOnDemand.block", _part_of_svm(NEWTON)),
         Probe("numpy.linalg:eigh", _eigen_row, _eigh_work),
         Probe("numpy.linalg:eigvalsh", _eigen_row, _eigvalsh_work),
         Probe("tessella.solvers.working_set:RestrictedProblem.__init__", _outside(SET_REST)),
         Probe("tessella.solvers.working_set:state_near", _outside(SET_REST)),
-        Probe("tessella.svm:InteriorPoint.__init__", _interior_row),
-        Probe("tessella.svm:InteriorPoint.advance", _interior_row),
-        Probe(f"{compiled}.__init__", _interior_row),
-        Probe(f"{compiled}.advance", _interior_row),
+        Probe("tessella.svm:InteriorPoint.__init__", _outside(SET_REST)),
+        Probe("tessella.svm:InteriorPoint.advance", _outside(SET_REST)),
+        Probe(f"{compiled}.__init__", _outside(SET_REST)),
+        Probe(f"{compiled}.advance", _outside(SET_REST)),
         Probe("scipy.linalg.lapack:dpotrf", _within_set(SET_CHOLESKY), _cholesky_work),
         Probe("scipy.linalg.lapack:dpotrs", _within_set(SET_SOLVES), _solve_work),
         Probe(
@@ -126,14 +146,6 @@ def _svm_row(timers: Timers, args: Any, kwargs: Any) -> str | None:
     return f"{SVM_COLD if cold else SVM_WARM}: {BETWEEN}"
 
 
-def _interior_row(timers: Timers, args: Any, kwargs: Any) -> str | None:
-    """The working set's, or the Newton steps of an SVM that takes to the interior point method."""
-    if FIRST_P in timers.running:
-        return None
-    in_svm = timers.running[-1].startswith((SVM_COLD, SVM_WARM))
-    return _part_of_svm(NEWTON)(timers, args, kwargs) if in_svm else SET_REST
-
-
 def _part_of_svm(part: str) -> Namer:
     def namer(timers: Timers, args: Any, kwargs: Any) -> str | None:
         del args, kwargs
@@ -160,6 +172,14 @@ def _gram_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
     bound, (left, _) = args[:2]
     entries, r, n = bound.n_samples**2, left.shape[1], bound.side.room.shape[1]
     return entries * (n + 3.0 * r + 3.0), float(entries * bound.dtype.itemsize)
+
+
+def _form_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:
+    """The same for thin matrices whose number of columns is known."""
+    del kwargs, result
+    form, out = args[:2]
+    widths = form.room.shape[1] + form.high.shape[1] + 2.0 * form.first.shape[1]
+    return out.size * widths, float(out.nbytes)
 
 
 def _moments_work(args: Any, kwargs: Any, result: Any) -> tuple[float, float]:

@@ -50,7 +50,7 @@ def whole_fit(session: Session) -> Outcome:
     for name, rows in FIT_SETS.items():
         whole = load(name)
         data = whole.take(300 if session.quick else rows, session.seed)
-        cells.append(_fit_cell(data, whole, session))
+        cells.append(fit_cell(data, whole, choose_ours(data, session), session))
         say(f"  {name} {len(data.y)}: ratio {text(cells[-1]['ratio'])}")
     loose = [cell["set"] for cell in cells if cell["gap"] > TOL]
     missed = [at_most(cells, "ratio", FIT_TARGET), f"gap of {', '.join(loose)}" if loose else ""]
@@ -69,8 +69,11 @@ def whole_fit(session: Session) -> Outcome:
     )
 
 
-def _fit_cell(data: Dataset, whole: Dataset, session: Session) -> dict[str, Any]:
-    ours, theirs = choose_ours(data, session), choose_rbf(data, session)
+def fit_cell(
+    data: Dataset, whole: Dataset, ours: dict[str, float], session: Session
+) -> dict[str, Any]:
+    """Our fit with given C and delta, beside an RBF machine with cross-validated settings."""
+    theirs = choose_rbf(data, session)
     prepare_memory(24.0 * len(data.y) ** 2)
     target = standardised(data)
     model = estimator(data.task, **ours, tol=TOL, n_jobs=session.threads)

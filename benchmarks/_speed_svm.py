@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -96,13 +96,7 @@ def cold_start(session: Session) -> Outcome:
     cells = []
     for name in SETS[::2] if session.quick else SETS:
         for data, asked in _samples(name, session):
-            for P_name, K, y in _kernel_matrices(data, session):
-                for C in VALUES_OF_C:
-                    machine = _Machine(data.task, K, y, C)
-                    key = f"{data.name} {len(y)} {P_name} C={C:g}"
-                    about = {"set": data.name, "rows": len(y), "asked": asked, "P": P_name, "C": C}
-                    cells.append(about | _cold_cell(machine, key, session))
-                    say(f"  {key}: ratio {text(cells[-1]['ratio'])}")
+            cells += [cell | {"asked": asked} for cell in cold_cells(data, VALUES_OF_C, session)]
     missed = [at_most(cells, "ratio", COLD_TARGET)]
     behind = [cell for cell in cells if not cell["no_worse"]]
     missed.append(f"{len(behind)} objectives worse" if behind else "")
@@ -113,6 +107,21 @@ def cold_start(session: Session) -> Outcome:
         cells=cells,
         notes=COLD_NOTES,
     )
+
+
+def cold_cells(
+    data: Dataset, values_of_C: Sequence[float], session: Session
+) -> list[dict[str, Any]]:
+    """Cold solves of a data set with two kernel matrices, beside libsvm's."""
+    cells = []
+    for P_name, K, y in _kernel_matrices(data, session):
+        for C in values_of_C:
+            machine = _Machine(data.task, K, y, C)
+            key = f"{data.name} {len(y)} {P_name} C={C:g}"
+            about = {"set": data.name, "rows": len(y), "P": P_name, "C": C}
+            cells.append(about | _cold_cell(machine, key, session))
+            say(f"  {key}: ratio {text(cells[-1]['ratio'])}")
+    return cells
 
 
 def _samples(name: str, session: Session) -> Iterator[tuple[Dataset, str]]:

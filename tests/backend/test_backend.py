@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 import threadpoolctl
@@ -42,10 +41,10 @@ def test_threads_of_the_environment(monkeypatch, text, threads):
 
 
 def test_an_error_of_a_signal_handler_is_not_taken_for_one_of_the_system(monkeypatch):
-    def read_text(path):
+    def read(path):
         raise TimeoutError("of a signal handler")
 
-    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr("tessella.backend._memory._read", read)
     with pytest.raises(TimeoutError, match="of a signal handler"):
         available_memory()
 
@@ -77,19 +76,16 @@ NO_FILES = dict.fromkeys(
 def system(monkeypatch):
     """A system whose files say what the test wants; a file without a text cannot be read."""
     files = dict(NO_FILES)
-    original = Path.read_text
 
-    def read_text(path, *args, **kwargs):
-        if str(path) not in files:
-            return original(path, *args, **kwargs)
-        if files[str(path)] is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-        return files[str(path)]
+    def read(path):
+        if files[path] is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return files[path].encode()
 
     def no_answer(name):
         raise ValueError(name)
 
-    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr("tessella.backend._memory._read", read)
     monkeypatch.setattr(os, "sysconf", no_answer, raising=False)
     return files
 

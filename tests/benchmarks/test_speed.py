@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import _fit_cases
 import _fit_probes
 import _speed
 import numpy as np
@@ -8,7 +9,7 @@ import regressions
 from _roofs import Roofs
 from _timers import Timers
 
-from tessella import LearnedKernelSVR
+from tessella import LearnedKernelSVC, LearnedKernelSVR
 
 
 def test_verdict_words():
@@ -61,18 +62,32 @@ def test_every_probe_of_the_profile_finds_its_function(rows):
     gradient = timers.rows[_fit_probes.GRADIENT]
     assert gradient.calls > 0
     assert gradient.flops > 0
-    by_rows = rows > 2000
-    assert (_fit_probes.FORM in timers.rows) == by_rows
-    assert (_fit_probes.GRAM in timers.rows) != by_rows
+    around = {_fit_probes.PREPARE, _fit_probes.FORM, _fit_probes.FITTED, _fit_probes.REST}
+    assert around <= set(timers.rows)
+    # Beyond 2,000 rows, the matrix is that of the subsample only, whose time is one row.
+    whole = timers.rows[_fit_probes.GRAM].bytes >= 8.0 * rows**2
+    assert whole == (rows <= 2000)
 
 
 @pytest.mark.parametrize(
     ("running", "row"),
     [
-        ([_fit_probes.REST], _fit_probes.SET_REST),
-        ([_fit_probes.REST, "SVM cold: rest"], "SVM cold: Newton steps"),
+        ([_fit_probes.REST, "SVM cold: rest"], "SVM cold: interior point steps"),
+        ([_fit_probes.REST, "SVM warm: rest"], "SVM warm: interior point steps"),
         ([_fit_probes.REST, _fit_probes.FIRST_P], None),
     ],
 )
-def test_interior_point_steps_belong_to_whoever_takes_them(running, row):
-    assert _fit_probes._interior_row(Timers(running=running), (), {}) == row
+def test_steps_of_an_svm_belong_to_its_row(running, row):
+    namer = _fit_probes._part_of_svm(_fit_probes.INTERIOR)
+    assert namer(Timers(running=running), (), {}) == row
+
+
+@pytest.mark.parametrize("name", ["normal 200 x 5", "digits 3 and 8", "digits"])
+def test_cases_of_the_profile_are_tables_of_their_size(name):
+    case = _fit_cases.CASES[name]
+    X, y = case.table()
+    assert X.shape[0] == len(y) > 100
+    assert X.dtype == np.float64
+    assert set(case.settings) <= set(LearnedKernelSVC().get_params())
+    first, second = case.table(), case.table()
+    assert (first[0] == second[0]).all()

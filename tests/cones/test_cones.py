@@ -287,6 +287,22 @@ def test_directions_that_are_rounding_have_no_part_in_a_balanced_response():
     np.testing.assert_allclose(P, np.diag([1.2, 0.0, 1.8]), atol=1e-14)
 
 
+@pytest.mark.parametrize("rest", [0.0, 0.3, 1.0])
+def test_a_graded_response_is_the_best_response_and_a_part_of_all_directions(cone, rest):
+    spectrum = cone.spectrum(random_interior(cone, np.random.default_rng(14)))
+    P = cone.graded_response(spectrum, rest)
+    assert cone.contains(P)
+    share = spectrum.values / spectrum.values.sum()
+    share = rest * share + (1.0 - rest) * (share == share.max())
+    np.testing.assert_allclose(cone.forms(P, spectrum.frame) / cone.sizes, share, atol=1e-10)
+
+
+def test_directions_that_are_small_together_have_no_part_in_a_graded_response():
+    cone = PSD(4)
+    P = cone.graded_response(cone.spectrum(np.diag([1.0, 4e-5, 3e-5, 1.0 / 3.0])), 0.4)
+    np.testing.assert_allclose(P, 4.0 * np.diag([0.9, 0.0, 0.0, 0.1]), atol=1e-12)
+
+
 def test_small_cones_move_as_a_whole():
     for cone in (PSD(64), Nonnegative(32), ProductCone([PSD(3), Nonnegative(4)])):
         assert cone.moves_whole

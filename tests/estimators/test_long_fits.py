@@ -242,7 +242,7 @@ def test_ctrl_c_inside_the_solver_of_the_machines():
 
 
 def test_phases_are_told_before_they_begin():
-    X, y = make_circles(900, noise=0.2, factor=0.5, random_state=0)
+    X, y = make_circles(1200, noise=0.2, factor=0.5, random_state=0)
 
     class Listener(Monitor):
         def __init__(self):
@@ -255,8 +255,8 @@ def test_phases_are_told_before_they_begin():
             self.heard.append(record.iteration)
 
     listener = Listener()
-    LearnedKernelSVC()._fit(X, y, callback=listener)
-    assert listener.heard[:3] == ["first kernel from 200 rows", "SVM 1 on 900 rows", 0]
+    LearnedKernelSVC(tol=1e-6)._fit(X, y, callback=listener)
+    assert listener.heard[:3] == ["first kernel from 200 rows", "SVM 1 on 1200 rows", 0]
     assert any(str(text).startswith("joint step on") for text in listener.heard)
 
 

@@ -81,6 +81,18 @@ def test_they_are_the_functions_on_the_rows_kept(learned):
     np.testing.assert_allclose(model.feature_relevance_, feature_relevance(model, X), atol=0.04)
 
 
+def test_rows_kept_are_spaced_in_an_order_that_all_features_decide():
+    """Rows with the same class and the same sum of features are told apart by their features."""
+    rng = np.random.default_rng(2)
+    X = np.unique(rng.integers(0, 7, (900, 3)), axis=0).astype(float)
+    X = X[rng.permutation(len(X))][:300]
+    y = X[:, 0] * X[:, 1] > 9
+    kept = LearnedKernelSVC().fit(X, y)._sample_rows
+    ordered = X[np.lexsort((*X.T, (X / 6.0).sum(axis=1), y))]
+    expected = ordered[np.floor((np.arange(256) + 0.5) * (300 / 256)).astype(int)]
+    np.testing.assert_array_equal(kept, expected)
+
+
 # ---- when they are computed
 
 

@@ -359,6 +359,20 @@ def _unit(n, i, j):
     return unit
 
 
+@pytest.mark.parametrize(("m", "own"), [(50, 50), (300, 128)])
+def test_the_form_for_a_machine_is_centred_by_the_means_of_some_rows(m, own):
+    """HKHᵀ with H = 1 - 1aᵀ: the same machine for any weights a that add up to one."""
+    rng = np.random.default_rng(8)
+    bound = TessellatedKernels(1, 0.3).bind(rng.random((m, 3)))
+    U = rng.standard_normal((bound.n_params, 2))
+    a = np.zeros(m)
+    a[np.arange(own) * m // own] = 1.0 / own
+    H = np.eye(m) - a
+    K, centred = bound.gram(U @ U.T), np.empty((m, m))
+    bound.product_form((U, U), centred=True).matrix(centred, 1)
+    np.testing.assert_allclose(centred, H @ K @ H.T, atol=1e-11 * np.abs(K).max())
+
+
 def test_rows_without_weight_are_passed_over():
     """All rows of the first tile have weight zero, and later tiles count."""
     X = np.random.default_rng(0).random((1100, 2))

@@ -53,6 +53,15 @@ def test_bounds_by_their_definitions(task):
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
+def test_residuals_are_those_of_the_offset_that_attains_the_upper_bound(task):
+    problem = make(task)
+    P, w = random_feasible(problem, np.random.default_rng(7))
+    offset = problem.certificate(P, w).intercept[0]
+    expected = problem.dual.linear - problem.kernels.gram(P) @ w - offset
+    np.testing.assert_allclose(problem.at(w).residuals(P), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
 def test_every_lower_bound_is_below_every_upper_bound(task):
     problem = make(task)
     rng = np.random.default_rng(2)

@@ -23,10 +23,37 @@ def test_agrees_with_the_joint_method(task, n, C):
     assert result.value == pytest.approx(joint(problem, tol=1e-6).value, rel=3e-6)
 
 
-def test_two_machines_are_enough_with_many_features(task):
-    result = working_set(make_problem(task, m=150, n=40), tol=1e-3)
+@pytest.mark.parametrize(("n", "machines"), [(40, 1), (26, 2)])
+def test_a_machine_or_two_are_enough_with_many_features(task, n, machines):
+    """With a single direction of D(w), the dual vector of the largest kernel is that of P too."""
+    problem = make_problem(task, m=150, n=n)
+    result = working_set(problem, tol=1e-3)
     assert result.status is SolverStatus.OPTIMAL
-    assert (result.n_svm, result.history[-1].n_newton) == (2, 0)
+    assert (result.n_svm, result.history[-1].n_newton) == (machines, 0)
+    assert_certified(problem, result)
+
+
+def test_the_norm_of_the_function_gives_a_better_parameter(task):
+    """Where the first parameter is not near enough, the one that its function asks for is."""
+    problem = make_problem(task, m=400, n=24, C=30.0)
+    result = working_set(problem, tol=1e-3)
+    assert_certified(problem, result)
+    first, second = result.history
+    assert (result.n_svm, second.n_newton) == (3, 0)
+    assert second.gap <= 1e-3 < first.gap < 0.01
+    assert result.value == pytest.approx(joint(problem, tol=1e-6).value, rel=1e-3)
+
+
+def test_rounds_go_on_from_the_pair_of_the_machines(task):
+    """The pair is not solved again: the second record is that of the first interior step."""
+    problem = make_problem(task, m=150, n=6, C=10.0)
+    result = working_set(problem, tol=1e-6)
+    first = next(k for k, record in enumerate(result.history) if record.n_newton)
+    assert first > 0
+    assert result.history[first].n_svm == result.history[first - 1].n_svm
+    assert all(record.step == 1.0 for record in result.history[first:])  # the value has fallen
+    assert_certified(problem, result)
+    assert result.value == pytest.approx(joint(problem, tol=1e-6).value, rel=3e-6)
 
 
 def test_the_first_bound_is_that_of_the_largest_kernel(task):

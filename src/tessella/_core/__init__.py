@@ -3,6 +3,7 @@
 from . import _native
 
 absolute_pair_sums = _native.absolute_pair_sums
+DualSteps = _native.DualSteps
 JointSteps = _native.JointSteps
 KernelRows = _native.KernelRows
 KernelRows32 = _native.KernelRows32
@@ -17,6 +18,7 @@ solve_machines = _native.solve_machines
 tridiagonal_forms = _native.tridiagonal_forms
 
 __all__ = [
+    "DualSteps",
     "JointSteps",
     "KernelRows",
     "KernelRows32",

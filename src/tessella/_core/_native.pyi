@@ -3,6 +3,29 @@ from typing import Any
 from numpy import float32, float64, int64
 from numpy.typing import NDArray
 
+class DualSteps:
+    def __init__(
+        self,
+        matrix: NDArray[float64],
+        rest: NDArray[float64],
+        sample: NDArray[int64],
+        sign: NDArray[float64],
+        cost: NDArray[float64],
+        upper: NDArray[float64],
+        alpha: NDArray[float64],
+        zl: NDArray[float64],
+        zu: NDArray[float64],
+        nu: float,
+        scale: float,
+        to_boundary: float,
+        blas: dict[str, Any],
+        lapack: dict[str, Any],
+    ) -> None: ...
+    def advance(self) -> float: ...
+    @property
+    def merit(self) -> float: ...
+    def read(self, alpha: NDArray[float64], zl: NDArray[float64], zu: NDArray[float64]) -> None: ...
+
 class JointSteps:
     def __init__(
         self,

@@ -9,6 +9,8 @@ namespace tessella {
 struct LinearAlgebra {
   using Product = void (*)(char*, char*, int*, int*, int*, double*, double*, int*, double*, int*,
                            double*, double*, int*);
+  using TimesVector = void (*)(char*, int*, int*, double*, double*, int*, double*, int*, double*,
+                               double*, int*);
   using RankUpdate = void (*)(char*, char*, int*, int*, double*, double*, int*, double*, double*,
                               int*);
   using RankTwoUpdate = void (*)(char*, char*, int*, int*, double*, double*, int*, double*, int*,
@@ -22,6 +24,7 @@ struct LinearAlgebra {
                                   double*, int*, double*, int*, int*);
 
   Product dgemm = nullptr;
+  TimesVector dgemv = nullptr;
   RankUpdate dsyrk = nullptr;
   RankTwoUpdate dsyr2k = nullptr;
   SymmetricTimes dsymv = nullptr;
@@ -31,7 +34,7 @@ struct LinearAlgebra {
   SingularValues dgesvd = nullptr;
 
   bool complete() const {
-    return dgemm && dsyrk && dsyr2k && dsymv && dpotrf && dpotrs && dsyev && dgesvd;
+    return dgemm && dgemv && dsyrk && dsyr2k && dsymv && dpotrf && dpotrs && dsyev && dgesvd;
   }
 };
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "dual_steps.hpp"
 #include "joint_steps.hpp"
 #include "kernel_rows.hpp"
 #include "loops.hpp"
@@ -320,6 +321,7 @@ tessella::LinearAlgebra linear_algebra(const nb::dict& blas, const nb::dict& lap
   using Table = tessella::LinearAlgebra;
   Table found;
   found.dgemm = routine<Table::Product>(blas, "dgemm");
+  found.dgemv = routine<Table::TimesVector>(blas, "dgemv");
   found.dsyrk = routine<Table::RankUpdate>(blas, "dsyrk");
   found.dsyr2k = routine<Table::RankTwoUpdate>(blas, "dsyr2k");
   found.dsymv = routine<Table::SymmetricTimes>(blas, "dsymv");
@@ -370,13 +372,15 @@ void make_joint_steps(tessella::JointSteps* steps, const Matrix& products, const
   new (steps) tessella::JointSteps(problem, std::move(state), scale, to_boundary, routines);
 }
 
+template <class Array>
+void write(const std::vector<double>& values, Array& out) {
+  if (out.size() != values.size()) throw std::invalid_argument("state: sizes do not fit");
+  std::copy(values.begin(), values.end(), out.data());
+}
+
 nb::tuple read_joint_steps(const tessella::JointSteps& steps, MutableVector alpha,
                            MutableVector zl, MutableVector zu, MutableMatrix P, MutableMatrix S) {
   const auto& state = steps.state();
-  const auto write = [](const std::vector<double>& values, auto& out) {
-    if (out.size() != values.size()) throw std::invalid_argument("state: sizes do not fit");
-    std::copy(values.begin(), values.end(), out.data());
-  };
   write(state.alpha, alpha);
   write(state.zl, zl);
   write(state.zu, zu);
@@ -400,6 +404,59 @@ void bind_joint_steps(nb::module_& m) {
       .def("read", &read_joint_steps, "alpha"_a.noconvert(), "zl"_a.noconvert(),
            "zu"_a.noconvert(), "P"_a.noconvert(), "S"_a.noconvert(),
            "Writes the state to the arrays; returns (nu, xi).");
+}
+
+// The steps, and the arrays that they read.
+struct KeptDualSteps {
+  Matrix matrix;
+  Vector rest;
+  tessella::DualSteps steps;
+};
+
+void make_dual_steps(KeptDualSteps* kept, const Matrix& matrix, const Vector& rest,
+                     const Numbers& sample, const Vector& sign, const Vector& cost,
+                     const Vector& upper, const Vector& alpha, const Vector& zl, const Vector& zu,
+                     double nu, double scale, double to_boundary, const nb::dict& blas,
+                     const nb::dict& lapack) {
+  const std::size_t f = matrix.shape(1), n = sample.shape(0);
+  const bool whole = rest.shape(0) == 0;
+  if (whole ? matrix.shape(0) != f : rest.shape(0) != f || matrix.shape(0) == 0)
+    throw std::invalid_argument("DualSteps: shapes do not fit");
+  for (const Vector* own : {&sign, &cost, &upper, &alpha, &zl, &zu})
+    if (own->shape(0) != n) throw std::invalid_argument("DualSteps: shapes do not fit");
+  for (std::size_t k = 0; k < n; ++k)
+    if (sample.data()[k] < 0 || static_cast<std::size_t>(sample.data()[k]) >= f)
+      throw std::invalid_argument("DualSteps: there is no such sample");
+  if (f == 0 || n == 0) throw std::invalid_argument("DualSteps: nothing moves");
+  const tessella::LinearAlgebra routines = linear_algebra(blas, lapack);
+  const tessella::DualStepsProblem problem{f, n, whole ? 0 : matrix.shape(0), matrix.data(),
+                                           rest.data(), sample.data(), sign.data(), cost.data(),
+                                           upper.data()};
+  tessella::DualSteps::State state{values_of(alpha), values_of(zl), values_of(zu), nu};
+  const Computing computing;
+  new (kept) KeptDualSteps{
+      matrix, rest, tessella::DualSteps(problem, std::move(state), scale, to_boundary, routines)};
+}
+
+void bind_dual_steps(nb::module_& m) {
+  nb::class_<KeptDualSteps>(m, "DualSteps", "Interior point steps for a given kernel matrix.")
+      .def("__init__", &make_dual_steps, "matrix"_a.noconvert(), "rest"_a.noconvert(), "sample"_a,
+           "sign"_a, "cost"_a, "upper"_a, "alpha"_a, "zl"_a, "zu"_a, "nu"_a, "scale"_a,
+           "to_boundary"_a, "blas"_a, "lapack"_a)
+      .def("advance", [](KeptDualSteps& kept) {
+        const Computing computing;
+        return kept.steps.advance();
+      }, "Takes a step; returns its length, 0 if rounding prevents a step.")
+      .def_prop_ro("merit", [](const KeptDualSteps& kept) { return kept.steps.merit(); },
+                   "The larger of the relative residuals.")
+      .def("read", [](const KeptDualSteps& kept, MutableVector alpha, MutableVector zl,
+                      MutableVector zu) {
+        const auto& state = kept.steps.state();
+        write(state.alpha, alpha);
+        write(state.zl, zl);
+        write(state.zu, zu);
+      }, "alpha"_a.noconvert(), "zl"_a.noconvert(), "zu"_a.noconvert(),
+           "Writes the parts of the dual vector and the multipliers of their bounds.");
 }
 
 }  // namespace
@@ -443,6 +500,7 @@ NB_MODULE(_native, m) {
   bind_rows<double>(m, "KernelRows");
   bind_rows<float>(m, "KernelRows32");
   bind_joint_steps(m);
+  bind_dual_steps(m);
   const char* doc =
       "Solves the SVM dual in place; returns (status, iterations, intercept, objective, primal, "
       "violation).";

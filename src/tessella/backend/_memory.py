@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 _CGROUP_FILES = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
@@ -52,10 +51,11 @@ def _limit_available() -> int | None:
         import resource  # not on Windows
     except ImportError:
         return None
-    limit, pages = resource.getrlimit(resource.RLIMIT_AS)[0], _number_in("/proc/self/statm")
-    if limit == resource.RLIM_INFINITY or pages is None:
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
         return None
-    return max(0, limit - pages * resource.getpagesize())
+    pages = _number_in("/proc/self/statm")
+    return None if pages is None else max(0, limit - pages * resource.getpagesize())
 
 
 def _number_in(path: str) -> int | None:
@@ -67,11 +67,17 @@ def _number_in(path: str) -> int | None:
 def _text_of(path: str) -> str | None:
     """Return the text of a file of the system, or None if it cannot be read."""
     try:
-        return Path(path).read_text()
+        return _read(path).decode("ascii", "replace")
     except OSError as error:
         if error.errno is None:  # raised by a signal handler, such as a TimeoutError
             raise
         return None
+
+
+def _read(path: str) -> bytes:
+    """Return the content of a file of the system, in a way that takes microseconds."""
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()
 
 
 def format_bytes(count: float) -> str:

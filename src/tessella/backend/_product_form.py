@@ -64,10 +64,13 @@ class ProductForm:
 
 
 def centred_separable(
-    first: FloatArray, second: FloatArray, row_means: FloatArray
+    first: FloatArray, second: FloatArray, row_means: FloatArray, mean: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the separable part of a symmetric matrix minus its row and column means."""
-    shift = 0.5 * row_means.mean() - row_means
+    """Return the separable part of a symmetric matrix minus its row and column means.
+
+    The mean of all entries is that of the row means, unless their columns have other weights.
+    """
+    shift = 0.5 * (row_means.mean() if mean is None else mean) - row_means
     return np.column_stack([first, shift]), np.column_stack([second, np.ones_like(shift)])
 
 

@@ -24,7 +24,6 @@ from tessella.cones._psd import (
 )
 from tessella.cones._sensitivities import (
     LinearSensitivities,
-    NoSensitivities,
     Sensitivities,
     SumOfSensitivities,
     scaled_point,
@@ -39,7 +38,6 @@ __all__ = [
     "Frame",
     "LeadingFace",
     "LinearSensitivities",
-    "NoSensitivities",
     "Nonnegative",
     "Point",
     "ProductCone",

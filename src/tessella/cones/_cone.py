@@ -300,6 +300,26 @@ class Cone(ABC):
             shares[np.argsort(shares)[:-most]] = 0.0
         return self.compose(shares / float(shares.sum()), spectrum.frame)
 
+    def graded_response(self, spectrum: Spectrum, rest: float) -> Point:
+        """Return the best response mixed with all directions, in proportion to the spectrum of D.
+
+        With the best response alone, a function has one direction, and a direction that is missing
+        can be expensive. Directions that are small even together are left out.
+
+        Parameters
+        ----------
+        spectrum : Spectrum
+            Spectrum of D(w).
+        rest : float
+            Part of P that has the shares of the spectrum.
+        """
+        values = np.maximum(spectrum.values, 0.0)
+        order = np.argsort(values)
+        values[order[np.cumsum(values[order]) < _LITTLE * float(values.sum())]] = 0.0
+        shares = rest * values / float(values.sum())
+        shares[order[-1]] += 1.0 - rest
+        return self.compose(shares, spectrum.frame)
+
     def normalised(self, P: Point) -> Point:
         """Return P scaled to trace one."""
         return P / self.trace(P)
@@ -379,6 +399,7 @@ class Cone(ABC):
         return 0.9 * self.normalised(P) + 0.1 * self.centre
 
 
+_LITTLE = 1e-4  # part of a spectrum, below which directions do not matter even together
 _NO_ROOT = 1e-6  # ratio of two shares below which the root of a share is one of a rounding error
 _NO_SHARE = 1e-12  # share of the trace below which a vertex is a rounding error
 

@@ -60,37 +60,6 @@ class Sensitivities(ABC):
         return None
 
 
-class NoSensitivities(Sensitivities):
-    """Sensitivities to a parameter without entries, which are all zero."""
-
-    def __init__(self, n_rows: int) -> None:
-        self._n_rows = n_rows
-
-    def apply(self, M: Point) -> FloatArray:  # noqa: ARG002
-        """See :meth:`Sensitivities.apply`."""
-        return np.zeros(self._n_rows)
-
-    def adjoint(self, v: FloatArray) -> Point:  # noqa: ARG002
-        """See :meth:`Sensitivities.adjoint`."""
-        return Blocks(())
-
-    def gram(self) -> None:
-        """See :meth:`Sensitivities.gram`."""
-        return
-
-    def transformed(self, F: Point) -> Self:  # noqa: ARG002
-        """See :meth:`Sensitivities.transformed`."""
-        return self
-
-    def plus(self, other: Self) -> Self:  # noqa: ARG002
-        """See :meth:`Sensitivities.plus`."""
-        return self
-
-    def matrix(self) -> FloatArray:
-        """See :meth:`Sensitivities.matrix`."""
-        return np.zeros((self._n_rows, 0))
-
-
 class LinearSensitivities(Sensitivities):
     """Sensitivities that are given as a matrix, for any cone.
 

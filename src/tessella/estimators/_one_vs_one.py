@@ -106,7 +106,8 @@ class OneVsOneMixin:
 def encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], FloatArray]:
     """Return the sorted classes, and for each sample the position of its class among them."""
     require_labels(y)
-    check_classification_targets(y)
+    if y.dtype.kind not in "biu":  # whole numbers always are labels
+        check_classification_targets(y)
     # Rows of weight zero count as absent, and so does a class that only they have.
     present = weight > 0
     classes, numbers = np.unique(y[present], return_inverse=True)

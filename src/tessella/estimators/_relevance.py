@@ -104,10 +104,13 @@ def representative_rows(rows: TrainingSet, count: int) -> FloatArray:
         return rows.X.copy()
     low, high = rows.X.min(axis=0), rows.X.max(axis=0)
     scaled = (rows.X - low) / np.where(high > low, high - low, 1.0)
-    total = scaled.sum(axis=1)
-    order = np.lexsort((total, rows.y))
-    if ((np.diff(total[order]) == 0.0) & (np.diff(rows.y[order]) == 0.0)).any():
-        order = np.lexsort((*rows.X.T, total, rows.y))  # a pass over the rows for each column
+    sums = scaled.sum(axis=1)
+    order = np.lexsort((sums, rows.y))
+    same = (np.diff(sums[order]) == 0.0) & (np.diff(rows.y[order]) == 0.0)
+    if same.any():  # only these rows need all of their features to be told apart
+        tied = np.append(same, False) | np.insert(same, 0, False)
+        own = order[tied]
+        order[tied] = own[np.lexsort((*rows.X[own].T, sums[own], rows.y[own]))]
     weight = np.cumsum(rows.weight[order])
     places = (np.arange(count) + 0.5) * (weight[-1] / count)
     sample: FloatArray = rows.X[order[np.searchsorted(weight, places)]]

@@ -36,6 +36,7 @@ from tessella.solvers import (
 
 FloatArray = NDArray[np.float64]
 
+_MANY_COLUMNS = 256  # of which the parameter and the scaling take noticeable memory
 _LARGEST_KERNEL_VALUE = 1e100
 
 StateOf = Callable[[SolverResult], FittedState]
@@ -234,8 +235,11 @@ def require_width_memory(estimator: Any, X: FloatArray, weight: FloatArray) -> N
     """Raise MemoryError for rows that are too wide, before a scaling is fitted to each column.
 
     Only what every fit with so many features needs is counted here. :func:`require_fit_memory`
-    counts everything, once the rows of each machine are known.
+    counts everything, once the rows of each machine are known. The scaling of few columns needs
+    next to nothing, so that this is soon enough for them.
     """
+    if X.shape[1] < _MANY_COLUMNS:
+        return
     kernels = estimator._kernel_set()
     keeps = kernels.names_features or kernels.wants_raw_features
     rows = X if (weight > 0).all() else X[weight > 0]

@@ -10,46 +10,37 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tessella import _core
-from tessella.backend import ProductForm, effective_threads
+from tessella.backend import KernelOnDemand, ProductForm, effective_threads
 from tessella.backend._lazy import cached_property
-from tessella.cones import (
-    PSD,
-    Face,
-    Factors,
-    Sensitivities,
-    is_factor,
-    symmetric_factors,
-)
-from tessella.cones._psd import diagonal_square
+from tessella.cones import PSD, Face, Factors, is_factor, symmetric_factors
 from tessella.kernels._base import (
     BoundKernelSet,
     BoundMatrixSet,
     FloatArray,
     KernelSet,
-    MatrixMoments,
+    KernelWorkspace,
     ThinRows,
     as_dual_vector,
     as_rows,
     checked_parameter,
     parameter_factors,
+    suitable_form,
     within,
 )
 from tessella.kernels._floor import checked_floor, raised, raised_parameter
 from tessella.kernels._monomials import checked_degree, count_monomials, exponent_bytes
 from tessella.kernels._predictor import Predictor
 from tessella.kernels._row_span import RowSpan, span_side
-from tessella.kernels._sensitivity import (
-    DenseSensitivities,
-    FactoredSensitivities,
-    SensitiveRows,
-)
-from tessella.kernels._tessellated_basis import Basis, Side
+from tessella.kernels._tessellated_basis import Basis, Side, columns_of
+from tessella.kernels._tessellated_moments import TessellatedMoments
 from tessella.kernels._tessellated_pair import (
     ProductPair,
     TessellatedMatrixPredictor,
     TessellatedPredictor,
     push,
 )
+
+_MEAN_ROWS = 128  # whose means are subtracted from the kernel matrix of an SVM
 
 
 @dataclass
@@ -337,19 +328,34 @@ class BoundTessellated(BoundMatrixSet):
         """See :meth:`BoundKernelSet.factor_gram`."""
         pair = ProductPair((self.side, self.side), *factors)
         if centred:
-            pair.subtract_means(self._mean_moments.factor_scores(factors))
+            means = self._mean_moments.factor_scores(factors)
+            pair.subtract_means(means, float(means.mean()))
         K = np.empty(pair.shape, self.dtype) if out is None else out
         pair.matrix(K, self.threads)
         return K
 
     def product_form(self, factors: Factors, *, centred: bool = False) -> ProductForm | None:
-        """See :meth:`BoundKernelSet.product_form`."""
+        """See :meth:`BoundKernelSet.product_form`.
+
+        The means that are subtracted are those of some rows.
+        """
         if self.n_powers > 1:
             return None
         pair = ProductPair((self.side, self.side), *factors)
         if centred:
-            pair.subtract_means(self._mean_moments.factor_scores(factors))
+            weights, moments = self._rough_means
+            means = moments.factor_scores(factors)
+            pair.subtract_means(means, float(weights @ means))
         return pair.form
+
+    def svm_kernel(
+        self, factors: Factors, workspace: KernelWorkspace
+    ) -> NDArray[Any] | KernelOnDemand:
+        """See :meth:`BoundKernelSet.svm_kernel`."""
+        form = self.product_form(factors, centred=True)
+        if form is None:
+            return super().svm_kernel(factors, workspace)
+        return suitable_form(form, workspace, self.threads)
 
     def thin_rows(self) -> ThinRows | None:
         """See :meth:`BoundKernelSet.thin_rows`."""
@@ -364,12 +370,24 @@ class BoundTessellated(BoundMatrixSet):
     def _mean_moments(self) -> TessellatedMoments:
         return self.moments(np.full(self.n_samples, 1.0 / self.n_samples))
 
+    @cached_property
+    def _rough_means(self) -> tuple[FloatArray, TessellatedMoments]:
+        """Equal weights of some rows that add up to one, and their moments.
+
+        Any such weights give the same machine, and some rows are enough to find what the entries
+        of a kernel matrix have in common.
+        """
+        count = min(self.n_samples, _MEAN_ROWS)
+        weights = np.zeros(self.n_samples)
+        weights[np.arange(count) * self.n_samples // count] = 1.0 / count
+        return weights, self.moments(weights)
+
     def moments(self, w: ArrayLike) -> TessellatedMoments:
         """See :meth:`BoundKernelSet.moments`."""
         dual = as_dual_vector(w, self.n_samples)
         side, basis = self.side, self.side.basis
         weighted = side.zeta_high * dual[:, None]
-        parts = [(weighted[:, group], group) for group in basis.high_groups]
+        parts = [(columns_of(weighted, group), group) for group in basis.high_groups]
         pushed = push(side, side, parts, weighted.shape[1], self.threads)
         return TessellatedMoments(side, dual, pushed)
 
@@ -406,108 +424,3 @@ class BoundTessellated(BoundMatrixSet):
         K = np.empty(pair.shape)
         pair.matrix(K, self.threads)
         return K
-
-
-class TessellatedMoments(MatrixMoments):
-    """Moments of a dual vector w for tessellated kernels.
-
-    Parameters
-    ----------
-    side : Side
-        Training rows.
-    w : ndarray of shape (m,)
-        Dual vector.
-    pushed : list of ndarray of shape (m, p)
-        For each group γ, Σ_l w_l mom_{γ+γ'}(max(x_k, x_l)) high_γ'(x_l), γ' along the columns.
-    """
-
-    def __init__(self, side: Side, w: FloatArray, pushed: list[FloatArray]) -> None:
-        self._side = side
-        self._w = w
-        self._pushed = pushed
-        self._low_sum: FloatArray = side.zeta_low.T @ w
-        self._moment_sums = [side.group_moments(k).T @ w for k in range(len(pushed))]
-
-    @cached_property
-    def gradient(self) -> FloatArray:
-        basis, low_sum = self._side.basis, self._low_sum
-        if len(basis.groups) == 1:
-            weighted = self._side.zeta_high * self._w[:, None]
-            high = weighted.T @ self._pushed[0]
-            cross = np.outer(self._moment_sums[0], low_sum)
-            low = basis.box_moments[0, 0] * np.outer(low_sum, low_sum)
-            return basis.join(0.5 * (high + high.T), cross, low)
-        width, low_width = self._side.zeta_high.shape[1], self._side.zeta_low.shape[1]
-        high, cross = np.empty((width, width)), np.empty((width, low_width))
-        low = np.empty((low_width, low_width))
-        for k, g in enumerate(basis.groups):
-            rows = basis.high_groups[k]
-            high[rows] = (self._side.zeta_high[:, rows] * self._w[:, None]).T @ self._pushed[k]
-            cross[:, g] = np.outer(self._moment_sums[k], low_sum[g])
-            for other, h in enumerate(basis.groups):
-                weight = basis.box_moments[other, k]
-                low[np.ix_(h, g)] = weight * np.outer(low_sum[h], low_sum[g])
-        return basis.join(0.5 * (high + high.T), cross, low)
-
-    def scores(self, P: FloatArray) -> FloatArray:
-        """See :meth:`Moments.scores`."""
-        return self.factor_scores(symmetric_factors(P))
-
-    def factor_scores(self, factors: Factors) -> FloatArray:
-        """See :meth:`Moments.factor_scores`."""
-        left, right = factors
-        diagonal = diagonal_square(right) if len(self._pushed) == 1 and left is right else None
-        if diagonal is not None:
-            sums = self._pushed[0], self._moment_sums[0], self._low_sum
-            return self._side.weighted_scores(diagonal, *sums)
-        ours = self._side.factor(left)
-        result = np.zeros(len(self._side))
-        for k, (pushed, low_sum, mixed) in enumerate(self._totals(right)):
-            result += np.einsum("kr,kr->k", ours.high[k], pushed)
-            result += ours.moment[k] @ low_sum
-            result += ours.low[k] @ mixed
-        return result
-
-    def sensitivities(self, face: Face, rows: NDArray[np.intp]) -> Sensitivities:
-        """See :meth:`Moments.sensitivities`."""
-        V = np.eye(self._side.basis.n_params) if face is None else face
-        if len(self._side.basis.groups) == 1:
-            return self._factored_sensitivities(V, rows)
-        ours = self._side.factor(V)
-        totals = self._totals(V)
-        gamma = np.zeros((len(rows), V.shape[1], V.shape[1]))
-        for k, (pushed, low_sum, mixed) in enumerate(totals):
-            gamma += ours.high[k][rows][:, :, None] * pushed[rows][:, None, :]
-            gamma += ours.moment[k][rows][:, :, None] * low_sum
-            gamma += ours.low[k][rows][:, :, None] * mixed
-        return DenseSensitivities(gamma)
-
-    def _factored_sensitivities(
-        self, V: FloatArray, rows: NDArray[np.intp]
-    ) -> FactoredSensitivities:
-        """Return sensitivities for one power of z, where moment_k is a multiple of high_k."""
-        side, basis = self._side, self._side.basis
-        high, low = basis.split(V)
-        tail = self._low_sum @ low
-        h = self._moment_sums[0] @ high + basis.box_moments[0, 0] * tail
-        zeta_high, zeta_low = side.zeta_high[rows], side.zeta_low[rows]
-        pushed = self._pushed[0][rows]
-        if V.shape[1] < len(V):  # in coordinates of the span V
-            zeta_high, zeta_low, pushed = zeta_high @ high, zeta_low @ low, pushed @ high
-            high = low = np.eye(V.shape[1])
-        followed = SensitiveRows(high=zeta_high, low=zeta_low, ratio=side.moment_ratio[rows])
-        return FactoredSensitivities(followed, high, low, pushed, tail, h)
-
-    def _totals(self, right: FloatArray) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Return the factors of `high`, `moment` and `low` of a row for each power of z."""
-        basis = self._side.basis
-        high, low = basis.split(right)
-        low_sums = np.array([self._low_sum[g] @ low[g] for g in basis.groups])
-        return [
-            (
-                self._pushed[k] @ high,
-                low_sums[k],
-                self._moment_sums[k] @ high + basis.box_moments[k] @ low_sums,
-            )
-            for k in range(len(basis.groups))
-        ]

@@ -387,8 +387,10 @@ class Side:
         high, low = whole.split(span)
         reduced = copy(self)
         reduced.basis = SpanBasis(whole, span.shape[1])
-        reduced.zeta_high = np.hstack([self.zeta_high[:, g] @ high[g] for g in whole.high_groups])
-        reduced.zeta_low = np.hstack([self.zeta_low[:, g] @ low[g] for g in whole.groups])
+        reduced.zeta_high = np.hstack(
+            [columns_of(self.zeta_high, g) @ high[g] for g in whole.high_groups]
+        )
+        reduced.zeta_low = np.hstack([columns_of(self.zeta_low, g) @ low[g] for g in whole.groups])
         return reduced
 
     def __len__(self) -> int:
@@ -419,8 +421,8 @@ class Side:
         basis = self.basis
         return Factor(
             basis=basis,
-            high=[self.zeta_high[:, g] @ high[g] for g in basis.high_groups],
-            low=[self.zeta_low[:, g] @ low[g] for g in basis.groups],
+            high=[columns_of(self.zeta_high, g) @ high[g] for g in basis.high_groups],
+            low=[columns_of(self.zeta_low, g) @ low[g] for g in basis.groups],
             moment=[self.group_moments(k) @ high for k in range(len(basis.groups))],
         )
 
@@ -436,7 +438,7 @@ class Side:
         high, low = self.basis.split(U)
         mixed = self.moment_ratio[:, None] * (self.zeta_high @ (high @ low.T))
         mixed += self.zeta_low @ (0.5 * self.basis.box_moments[0, 0] * (low @ low.T))
-        triangle = np.linalg.qr(high.T)[1]
+        triangle: FloatArray = np.asarray(np.linalg.qr(high.T, mode="r"))
         return [self.zeta_high @ triangle.T], (mixed, self.zeta_low)
 
     def _condensed_weights(
@@ -512,6 +514,11 @@ class Side:
             )
             result += np.einsum("kr,kr->k", ours.low[k], mixed)
         return result
+
+
+def columns_of(values: FloatArray, group: IntArray) -> FloatArray:
+    """Return the columns of a group without a copy if these are all columns."""
+    return values if len(group) == values.shape[1] else values[:, group]
 
 
 def _refuse_outside(basis: Basis, X: FloatArray, clipped: FloatArray) -> None:

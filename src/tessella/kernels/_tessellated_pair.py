@@ -54,10 +54,10 @@ class ProductPair:
         """Shape of K."""
         return len(self._sides[0]), len(self._sides[1])
 
-    def subtract_means(self, row_means: FloatArray) -> None:
-        """Centre the matrix of a side with itself, given its row means."""
-        self._first = centred_separable(*self._first, row_means)
-        self._second = centred_separable(*self._second, row_means)
+    def subtract_means(self, row_means: FloatArray, mean: float) -> None:
+        """Centre the matrix of a side with itself, given its row means and its mean."""
+        self._first = centred_separable(*self._first, row_means, mean)
+        self._second = centred_separable(*self._second, row_means, mean)
 
     @property
     def form(self) -> ProductForm:

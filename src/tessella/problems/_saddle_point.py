@@ -319,6 +319,12 @@ class DualPoint:
 
         return value + self._allowance(rounding, value, lambda: P), intercept
 
+    def residuals(self, P: Point) -> FloatArray:
+        """Return the targets minus the scores of the machines with kernel K(P)."""
+        scores = self._moments.scores(P)
+        intercept, _ = best_intercepts(self._problem.dual, scores)
+        return self._problem.dual.residuals(scores, intercept)
+
     def certificate(self, P: Point) -> Certificate:
         """Return the bounds that this w and a feasible P prove."""
         upper, intercept = self.upper(P)

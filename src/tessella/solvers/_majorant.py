@@ -6,8 +6,10 @@ Every feasible P is at most the centre times the degree of the cone. Hence
 
 and the machine with the kernel of ``degree · centre`` maximises a lower bound of the dual value.
 The bound is attained if D(w) has a single direction, which is nearly so with many features: the
-dual vector of this one machine is then nearly optimal, and so is its best response P. Otherwise,
-the value is minimised between P and the centre, and the kernel of the next machine is moved towards
+dual vector of this one machine is then nearly optimal, and so is its best response P, for which the
+same dual vector is the best one. Otherwise, the first P has a part of the other directions, and the
+second one those in which the function of the first needs them. If that is not near enough, the
+value is minimised between P and the centre, and the kernel of the next machine is moved towards
 that of the new P. It keeps a part of all directions: with the kernel of P alone, directions that P
 lacks would cost nothing, and D(w) could be of any size there. Later rounds minimise the value
 between P and the best response to that machine.
@@ -18,12 +20,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.cones import Point, inner
+from tessella.cones import Cone, Point, inner
 from tessella.problems import DualPoint
 from tessella.solvers._run import Run
 
 FloatArray = NDArray[np.float64]
 
+_MANY = 48  # side of the parameter from which on the first pair has more than one direction
+_ALONE = 1e-3  # part of the gradient beyond its leading direction that is as good as nothing
+_REST = 0.3  # part of its parameter that has the shares of the gradient
 _ROUGH = 1e-2  # gap of machines that only tell the directions of the first parameter
 _CLOSER = 1e-3  # gap of machines that prove a bound
 _BEYOND = 0.03  # part of all directions in the kernel of these machines
@@ -55,9 +60,12 @@ def majorant_start(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
     cone, problem = run.problem.cone, run.problem
     largest = cone.degree * cone.centre
     w, point = _largest_machines(run, w0, svm_tol)
-    response, left = point.best_response, 1.0
-    run.record(response, run.svm_at(response, w0, svm_tol).w, left)
-    end = cone.centre
+    end, left = cone.centre, 1.0
+    if len(problem.dual.starts) > 1 or cone.degree < _MANY:
+        first = point.best_response
+        run.record(first, run.svm_at(first, w0, svm_tol).w, left)
+    else:
+        _graded_pairs(run, point, w0, svm_tol)
     while (gap := run.gap) < _LEAST_PROMISING:
         _search(run, end, svm_tol)
         if run.gap > _WORTH * gap:
@@ -67,6 +75,34 @@ def majorant_start(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
         point = problem.at(run.svm_at(P + left * (largest - P), w, svm_tol, P).w)
         run.raise_bound(point)
         end = point.best_response
+
+
+def _graded_pairs(run: Run, point: DualPoint, w0: FloatArray | None, svm_tol: float) -> None:
+    """Record the pair of a first parameter with several directions, and that of a closer one.
+
+    A function that lacks the directions beyond the best response can have a far larger value, and
+    takes the dual solver far longer.
+    """
+    cone, values = run.problem.cone, point.spectrum.values
+    P = cone.graded_response(point.spectrum, _REST)
+    if values.max() >= (1.0 - _ALONE) * values.sum():
+        # With a single direction, the function of the largest kernel is that of the response too.
+        run.record_point(P, point, 1.0)
+    w = run.svm_at(P, w0, svm_tol).w
+    point = run.record(P, w, 1.0)
+    if run.gap < _LEAST_PROMISING:
+        P = _balanced(cone, P, point)
+        run.record(P, run.svm_at(P, w, svm_tol).w, 1.0)
+
+
+def _balanced(cone: Cone, P: Point, point: DualPoint) -> Point:
+    """Return the parameter with which the functions of a parameter have the smallest norms.
+
+    Their products are G = P D P, and the sum of their squared norms with another parameter Q is
+    ``trace(Q⁻¹ G)``, which is smallest for Q in proportion to the root of G.
+    """
+    functions = P @ point.gradient @ P
+    return cone.balanced_response(cone.spectrum(0.5 * (functions + functions.T)))
 
 
 def balanced_start(run: Run, w0: FloatArray | None) -> tuple[Point, FloatArray]:
@@ -97,8 +133,7 @@ def balanced_start(run: Run, w0: FloatArray | None) -> tuple[Point, FloatArray]:
     w = run.svm_at(kernel, w, _CLOSER, certified=P).w
     point = problem.at(w)
     run.raise_bound(point)
-    functions = kernel @ point.gradient @ kernel
-    return cone.balanced_response(cone.spectrum(0.5 * (functions + functions.T))), w
+    return _balanced(cone, kernel, point), w
 
 
 def _largest_machines(

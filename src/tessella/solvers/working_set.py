@@ -127,7 +127,7 @@ class WorkingSetSettings:
     shrink: float = 0.3
     many_params: int = 48
     few_params: int = 20
-    few_rows: int = 800
+    few_rows: int = 1000
     near: float = 0.15
     near_rows: int = 100
 
@@ -154,12 +154,13 @@ def working_set(
     Each round has two steps. (1) The SVM for the current P is solved on all samples, starting from
     the last dual vector. This shows which samples are free. (2) The saddle point over P and the
     free and nearly free samples is solved by the interior point method of :func:`joint`, while the
-    other samples are held at their bounds. The first P of a single machine with up to 800 rows is
-    the best response to machines whose kernel is at least every kernel of the set, which are
-    optimal themselves if there are many features. The first P of several machines has the
-    directions of all such machines, and is improved by some passes of a descent on a factor of P,
-    whose support vectors belong to the first working set. Otherwise, it comes from that method on a
-    small sample, stratified by machine and class, whose C is raised to keep the weight of the loss.
+    other samples are held at their bounds. The first P of a single machine with up to 1,000 rows or
+    many features is near the best response to a machine whose kernel is at least every kernel of
+    the set, which is optimal itself if there are many features. The first P of several machines has
+    the directions of all such machines, and is improved by some passes of a descent on a factor of
+    P, whose support vectors belong to the first working set. Otherwise, it comes from that method
+    on a small sample, stratified by machine and class, whose C is raised to keep the weight of the
+    loss.
     Samples that an SVM has moved although the round held them belong to all later working sets. So
     do all support vectors seen so far, as long as they are few. The method typically needs two to
     four SVM solves to a gap of 1e-6.
@@ -255,6 +256,7 @@ class _WorkingSet:
         self._n_seen = 0
         self._held, self._is_held = np.zeros(self._dual.size), np.zeros_like(self._seen)
         self._restless = np.zeros_like(self._seen)
+        self._is_solved = False
         self._face_point: DualPoint | None = None  # the one of the best bound
 
     @property
@@ -280,10 +282,11 @@ class _WorkingSet:
         if self._majorant_pays():
             self._run.phase(f"first kernel from machines on {self._dual.size} rows")
             majorant_start(self._run, self._w, 0.1 * self._run.tol)
-            if self._run.gap < settings.near:
+            if self._run.gap < settings.near or 2 * self._least_rows >= self._dual.size:
                 few = settings.rows_per_param * self._cone.effective_degree
                 self._least_rows = min(self._least_rows, max(settings.near_rows, few))
                 first, self._w = self._run.best
+                self._is_solved = True
                 return first
         samples = self._nested_samples()
         if not samples or not self._dual.kappa_rises():
@@ -377,7 +380,7 @@ class _WorkingSet:
 
     def iterate(self, run: Run) -> SolverStatus:
         """Run rounds until the run is over."""
-        svm = self._solve_svm(1.0)
+        svm = self._answer_of_best() if self._is_solved else self._solve_svm(1.0)
         while True:
             gap, before, start = run.gap, svm.objective, self._P
             target = self._joint_step(svm)
@@ -423,6 +426,12 @@ class _WorkingSet:
         self._restless |= self._is_held & far
         self._point = self._record(self._run.problem.at(solution.w), step)
         return solution
+
+    def _answer_of_best(self) -> SvmAnswer:
+        """Return the machine of the current parameter, whose pair has been recorded."""
+        assert self._w is not None
+        self._point = self._face_point = point = self._problem.at(self._w)
+        return SvmAnswer(point.w, point.residuals(self._P), point.dual_value(self._P))
 
     def _record(self, point: DualPoint, step: float) -> DualPoint:
         """Record the current parameter with a dual vector, and keep the one of the best bound."""

@@ -3,8 +3,8 @@
 If C is large and K has fewer large eigenvalues than there are support vectors, the dual is nearly
 a linear program: pair steps make little progress, and Newton steps on the free samples reach a
 bound at once. The interior point method needs about twenty Cholesky factorisations, whatever the
-data, and these are small for a matrix of low rank. It is the same iteration that learns kernels,
-with a parameter that has no entries.
+data, and these are small for a matrix of low rank. Its steps are compiled, because those of few
+samples or of a low rank are short.
 """
 
 from __future__ import annotations
@@ -13,15 +13,10 @@ import time
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cython_blas, cython_lapack
 
-from tessella.cones import Blocks, NoSensitivities, Point, ProductCone
+from tessella import _core
 from tessella.svm._halves import Halves
-from tessella.svm._interior_point import (
-    CentralPathProblem,
-    CentralPathState,
-    InteriorPoint,
-    Linearisation,
-)
 from tessella.svm._low_rank import LowRankMatrix
 from tessella.svm._problem import DualProblem
 
@@ -67,56 +62,47 @@ def interior_point(
     The method costs about twenty times m³/3 flops and holds one more matrix of the size of K. With
     a LowRankMatrix of rank r, it costs about twenty times m r² flops.
     """
-    problem = _GivenKernel(K, dual)
-    method = InteriorPoint(problem, *_start(problem, w), to_boundary=_TO_BOUNDARY)
-    best, answer, n_steps = np.inf, None, 0
-    while n_steps < _MAX_STEPS and method.advance() > 0.0:
+    halves = Halves.of(dual)
+    steps = _first_steps(K, halves, w)
+    alpha, zl, zu = (np.empty(len(halves.sample)) for _ in range(3))
+    best, n_steps = np.inf, 0
+    while n_steps < _MAX_STEPS and steps.advance() > 0.0:
         n_steps += 1
-        if method.merit < best:
-            state = method.state
-            best = method.merit
-            answer = problem.halves.join(problem.halves.settled(state.alpha, state.zl, state.zu))
+        if steps.merit < best:
+            best = steps.merit
+            steps.read(alpha, zl, zu)
         late = deadline is not None and time.monotonic() >= deadline
-        if best <= tol or method.merit > _DIVERGED * best or late:
+        if best <= tol or steps.merit > _DIVERGED * best or late:
             break
-    return answer, n_steps
+    found = best < np.inf
+    return halves.join(halves.settled(alpha, zl, zu)) if found else None, n_steps
 
 
-class _GivenKernel(CentralPathProblem):
-    """One machine with a kernel matrix that does not change."""
-
-    def __init__(self, K: FloatArray | LowRankMatrix, dual: DualProblem) -> None:
-        self.K = K
-        self.dual = dual
-        self.halves = Halves.of(dual)
-        self.sum_w = np.zeros(1)
-        self.cone = ProductCone(())
-
-    def linearise(self, w: FloatArray, M: Point, L: Point) -> Linearisation:
-        """See :meth:`CentralPathProblem.linearise`."""
-        del M, L
-        return Linearisation(self.K, NoSensitivities(len(w)), self.K @ w, Blocks(()))
-
-
-def _start(problem: _GivenKernel, w: FloatArray) -> tuple[CentralPathState, float]:
-    """Return an iterate near w, and the scale of the scores."""
-    halves = problem.halves
+def _first_steps(K: FloatArray | LowRankMatrix, halves: Halves, w: FloatArray) -> _core.DualSteps:
+    """Return the iteration from a point near w."""
     given = np.maximum(halves.sign * w[halves.sample], 0.0)
     # The start is well inside the bounds, relative to the size of w. Products of variables and
     # multipliers that are too small for the residuals at the start could not grow later.
     size = float(np.abs(w).max()) or float(halves.upper.max())
     inside = np.minimum(0.2 * size, 0.3 * halves.upper)
     alpha = np.clip(given, inside, halves.upper - inside)
-    scores = problem.K @ halves.join(alpha)
+    scores = K @ halves.join(alpha)
     nu = -float(np.median(scores))
     scale = max(float(np.abs(scores + nu).max()), float(np.abs(halves.cost).max()))
-    state = CentralPathState(
+    matrix, rest = (K.Z, K.rest) if isinstance(K, LowRankMatrix) else (K, np.empty(0))
+    return _core.DualSteps(
+        matrix=np.ascontiguousarray(matrix),
+        rest=rest,
+        sample=halves.sample.astype(np.int64, copy=False),
+        sign=halves.sign,
+        cost=halves.cost,
+        upper=halves.upper,
         alpha=alpha,
-        M=Blocks(()),
         zl=np.full(len(given), scale),
         zu=scale * float(alpha.max()) / (halves.upper - alpha),
-        S=Blocks(()),
-        nu=np.array([nu]),
-        xi=0.0,
+        nu=nu,
+        scale=scale,
+        to_boundary=_TO_BOUNDARY,
+        blas=cython_blas.__pyx_capi__,
+        lapack=cython_lapack.__pyx_capi__,
     )
-    return state, scale

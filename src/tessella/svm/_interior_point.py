@@ -10,9 +10,9 @@ equations, zl, zu of the bounds 0 ≤ α ≤ u and S of the cone, the optimality
     α zl = μ,   (u - α) zu = μ,   M ∘ S = μ e           with μ → 0
 
 with one sum and one ν for each machine if there are several, and without zl, zu and their products
-where there are no bounds. The cone may consist of positive
-semidefinite matrices, of nonnegative weights, or of products of those. It may also be empty: then
-the kernel is given, and the iteration solves a support vector machine.
+where there are no bounds. The cone may consist of positive semidefinite matrices, of nonnegative
+weights, or of products of those. With a given kernel, the compiled steps of
+:func:`tessella.svm.interior_point` solve a support vector machine in the same way.
 
 Newton's method is written in the variables of Nesterov and Todd, in which M and S are the same
 diagonal Λ at the current iterate (:class:`tessella.cones.Scaling`). There the linearised
@@ -37,7 +37,6 @@ from scipy.linalg import blas, lapack
 from tessella.backend import BlockDiagonal
 from tessella.cones import Cone, Point, Sensitivities, inner
 from tessella.svm._halves import Halves
-from tessella.svm._low_rank import LowRankMatrix
 from tessella.svm._problem import DualProblem
 
 FloatArray = NDArray[np.float64]
@@ -53,9 +52,9 @@ class Linearisation:
 
     Attributes
     ----------
-    K : ndarray of shape (f, f), or (f / c, f / c), or LowRankMatrix, or BlockDiagonal
+    K : ndarray of shape (f, f), or (f / c, f / c), or BlockDiagonal
         Kernel matrix of the samples that move, for the current M. If c machines share one matrix,
-        it is that matrix. Only a single machine without a parameter may have a LowRankMatrix.
+        it is that matrix.
     sensitivities : Sensitivities
         Derivatives with respect to M of the scores of the samples that move.
     scores : ndarray of shape (f,)
@@ -64,7 +63,7 @@ class Linearisation:
         The point ½ D(w), to which all samples contribute.
     """
 
-    K: FloatArray | LowRankMatrix | BlockDiagonal
+    K: FloatArray | BlockDiagonal
     sensitivities: Sensitivities
     scores: FloatArray
     half_gradient: Point
@@ -264,23 +263,6 @@ class _WholeFactor(_Factor):
         return solution
 
 
-class _LowRankFactor(_Factor):
-    """The inverse of a matrix of low rank and a diagonal, by Woodbury's formula."""
-
-    def __init__(self, K: LowRankMatrix, T: FloatArray) -> None:
-        self._diagonal = K.rest + T
-        self._Z = K.Z
-        scaled = K.Z / np.sqrt(self._diagonal)
-        self._factor = _cholesky(scaled @ scaled.T, np.ones(K.rank))
-
-    def solve(self, rhs: FloatArray) -> FloatArray:
-        diagonal = self._diagonal if rhs.ndim == 1 else self._diagonal[:, None]
-        alone = rhs / diagonal
-        inner = lapack.dpotrs(self._factor, self._Z @ alone, lower=1)[0]
-        solution: FloatArray = alone - (self._Z.T @ inner) / diagonal
-        return solution
-
-
 class _MachineFactors(_Factor):
     """A Cholesky factorisation for each machine, and J as a border that couples them.
 
@@ -332,7 +314,7 @@ class _MachineFactors(_Factor):
         return sums
 
 
-def shared_product(K: FloatArray | LowRankMatrix | BlockDiagonal, v: FloatArray) -> FloatArray:
+def shared_product(K: FloatArray | BlockDiagonal, v: FloatArray) -> FloatArray:
     """Return K times a vector, or times the part of each machine if machines share K."""
     if not isinstance(K, np.ndarray) or len(K) == len(v):
         return K @ v
@@ -384,15 +366,12 @@ class _NewtonSystem:
         # A sample without halves (weight zero) cannot move, which a very large T ensures.
         fixed = 1e12 * float(np.abs(self._K.diagonal()).max() + 1.0 / softness.max())
         self._T = 1.0 / np.maximum(softness, 1.0 / fixed)
-        if isinstance(self._K, LowRankMatrix):
-            self._factor: _Factor = _LowRankFactor(self._K, self._T)
-            return
         shared = len(self._K) < len(self._T)
         columns = self._J.columns() if len(self._dual.starts) > 1 else None
         if shared and columns is None:
             columns = self._J.matrix()
         if columns is not None and (shared or columns.shape[1] < len(self._T) // 2):
-            self._factor = _MachineFactors(self._K, self._T, columns, self._dual)
+            self._factor: _Factor = _MachineFactors(self._K, self._T, columns, self._dual)
         else:
             self._factor = _WholeFactor(self._K, self._T, self._J)
 

@@ -38,6 +38,11 @@ class CostModel:
         Number of factorisations of a typical run of the interior point method.
     interior_point_fixed : float
         Part of an interior point step that does not depend on its size.
+    interior_point_per_entry : float
+        Part of an interior point step with the whole matrix of m samples that is proportional to
+        m²: copying the matrix and solving with its factor.
+    factor_fixed : float
+        Part of the search for a factor that is proportional to the number r of its rows.
     factor_per_entry : float
         Part of the search for a factor with r rows of m samples that is proportional to m r².
     low_rank_per_entry : float
@@ -53,7 +58,9 @@ class CostModel:
     solve_per_entry: float = 1e-8  # the matrix is gathered from scattered rows
     solve_per_cube: float = 2e-11  # LAPACK with one thread
     interior_point_steps: int = 20  # it hardly depends on the data
-    interior_point_fixed: float = 5e-4  # some fifty calls from Python
+    interior_point_fixed: float = 3e-5  # its steps are compiled
+    interior_point_per_entry: float = 2e-9  # the matrix is copied as it lies
+    factor_fixed: float = 7e-6  # a few calls from Python for each row
     factor_per_entry: float = 1e-10  # products of a matrix with vectors
     low_rank_per_entry: float = 1e-10  # products of matrices with few rows
 
@@ -73,12 +80,12 @@ class CostModel:
 
     def interior_point(self, size: int) -> float:
         """Return the estimated duration of an interior point run with `size` samples."""
-        factorisation = self.solve_per_entry * size**2 + self.solve_per_cube * size**3
-        return self.interior_point_steps * factorisation
+        step = self.interior_point_fixed + self.interior_point_per_entry * size**2
+        return self.interior_point_steps * (step + self.solve_per_cube * size**3)
 
     def factorisation(self, size: int, most: int) -> float:
         """Return the estimated duration of the search for a factor with at most `most` rows."""
-        return self.factor_per_entry * size * most**2
+        return self.factor_fixed * most + self.factor_per_entry * size * most**2
 
     def low_rank(self, size: int, rank: int) -> float:
         """Return the estimated duration of an interior point run with a matrix of low rank."""
@@ -182,11 +189,11 @@ class DualSettings:
     ridges_float32: tuple[float, ...] = (1e-7, 1e-5)  # above the rounding of the entries
     max_interior_point_size: int = 4000  # twenty factorisations of a matrix of 128 MB
     max_interior_point_runs: int = 3  # another run from nearly the same point gains little
-    interior_point_share: float = 0.5  # the total is then at most 1.5 times the best choice
+    interior_point_share: float = 0.25  # the total is then at most 1.25 times the best choice
     interior_point_tol: float = 0.1  # pair steps have to reach the tolerance from there
     min_interior_point_tol: float = 1e-9  # below, rounding ends the method
     least_rank: int = 16  # fewer features are seldom of low rank
-    search_share: float = 8.0  # most matrices with many samples have no low rank
+    search_share: float = 1.0  # most matrices with many samples have no low rank
     least_low_rank: int = 64  # a factor with so few rows costs less than its products
     low_rank_share: int = 16  # the run then takes a small part of the time of the pair steps
     low_rank_entries: int = 4_000_000  # 32 MB
