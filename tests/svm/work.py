@@ -24,10 +24,16 @@ def make_problem(task, m=80, C=5.0, seed=0):
     return K, DualProblem.regression(f + 0.1 * rng.standard_normal(m), C, 0.05)
 
 
-def solve(m, n_jobs):
-    """Solve a problem that is large enough for several threads."""
+WITHOUT_INTERIOR_POINT = DualSettings(max_interior_point_runs=0, low_rank_entries=0)
+
+
+def solve(m, n_jobs, settings=WITHOUT_INTERIOR_POINT):
+    """Solve a problem that is large enough for several threads.
+
+    The interior point method of so many samples uses the threads of BLAS, and is left out.
+    """
     K, dual = make_problem("regression", m=m, C=1.0)
-    return solve_dual(K, dual, tol=1e-4, n_jobs=n_jobs)
+    return solve_dual(K, dual, tol=1e-4, n_jobs=n_jobs, settings=settings)
 
 
 def on_demand(X, dtype=np.float64, max_bytes=None):
