@@ -2,7 +2,7 @@
 
 from tessella.backend._block_diagonal import BlockDiagonal
 from tessella.backend._deadline import OutOfTimeError, check_deadline, deadline
-from tessella.backend._machine_forms import MachineForms
+from tessella.backend._machine_forms import MachineForms, MachineReports
 from tessella.backend._memory import available_memory, format_bytes, require_memory
 from tessella.backend._product_form import KernelOnDemand, ProductForm
 from tessella.backend._threads import (
@@ -16,6 +16,7 @@ __all__ = [
     "BlockDiagonal",
     "KernelOnDemand",
     "MachineForms",
+    "MachineReports",
     "OutOfTimeError",
     "ProductForm",
     "available_memory",

@@ -24,6 +24,19 @@ class MachineForms:
         Row of each sample, one machine after the other.
     starts : ndarray of int64 of shape (n_machines + 1,)
         Position of the first sample of each machine, and the number of samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.backend import MachineForms, ProductForm
+    >>> x, none = np.array([[1.0], [2.0], [3.0]]), np.empty((3, 0))
+    >>> forms = MachineForms(
+    ...     ProductForm(none, none, 0.5 * x, x),
+    ...     rows=np.array([0, 1, 1, 2]),
+    ...     starts=np.array([0, 2, 4]),
+    ... )
+    >>> [block.tolist() for block in forms.blocks(threads=1).blocks]
+    [[[1.0, 2.0], [2.0, 4.0]], [[4.0, 6.0], [6.0, 9.0]]]
     """
 
     form: ProductForm
@@ -87,6 +100,13 @@ class MachineForms:
         Returns
         -------
         MachineReports
+            What is known of each machine, solved or not.
+
+        Notes
+        -----
+        Each thread holds the kernel matrix of the machine that it solves, and computes a row of it
+        when a pair step first asks for this row. The answers do not depend on the number of
+        threads.
         """
         count = len(self.sizes)
         reports = MachineReports(
@@ -133,7 +153,8 @@ class MachineReports:
     finished : ndarray of int64 of shape (n_machines,)
         1 for machines whose gap is within the tolerance, 0 for others.
     status : int
-        Code of the reason why machines were not begun, 0 if all were.
+        Value of the :class:`tessella.svm.DualStatus` that tells why machines were not begun; 0 if
+        all of them were.
     """
 
     gradient: FloatArray
