@@ -7,6 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from tessella.leave_one_out import RidgePath, last_left_out, ridge_leave_one_out
+from tessella.leave_one_out._tridiagonal import _largest
 
 RNG = np.random.default_rng(0)
 X = RNG.random((30, 3))
@@ -124,6 +125,33 @@ def test_large_values_of_C(C):
     laplace = np.exp(-3.0 * cdist(X, X, "cityblock"))
     found = RidgePath(laplace, WEIGHT).loo_residuals(Y, [C])[0]
     np.testing.assert_allclose(found, brute_force(laplace, Y, C, WEIGHT), rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("C", CS)
+def test_a_kernel_matrix_near_the_identity(C):
+    """Wide tables have such matrices: almost all of their eigenvalues are equal."""
+    wide = np.random.default_rng(1).normal(size=(30, 400))
+    near = np.exp(-cdist(wide, wide, "sqeuclidean") / 20.0)
+    path = RidgePath(near, WEIGHT)
+    found = path.loo_residuals(Y, [C])[0]
+    np.testing.assert_allclose(found, brute_force(near, Y, C, WEIGHT), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("diagonal", "beside"),
+    [
+        ([2.0], [0.0]),
+        ([1.0, 1.0, 1.0, 0.0], [0.0, 1e-17, 0.0]),
+        ([3.0, -1.0, 2.0, 0.5], [1.0, -2.0, 0.3]),
+        ([-5.0, -4.0, -6.0], [0.1, 0.2]),
+        ([0.0, 0.0, 0.0], [0.0, 0.0]),
+    ],
+)
+def test_largest_eigenvalue_of_a_tridiagonal_matrix(diagonal, beside):
+    own = beside[: len(diagonal) - 1]
+    T = np.diag(diagonal) + np.diag(own, 1) + np.diag(own, -1)
+    found = _largest(np.array(diagonal), np.array(beside))
+    assert found == pytest.approx(np.linalg.eigvalsh(T)[-1], rel=1e-14, abs=1e-300)
 
 
 def test_one_output_may_be_a_vector():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal
+from scipy.linalg import eigh_tridiagonal
 from scipy.linalg.lapack import dorgqr, dpttrf, dpttrs, dsytrd, dsytrd_lwork
 
 from tessella import _core
@@ -95,12 +95,23 @@ class TridiagonalForm:
         return found
 
     def _extremes(self) -> tuple[float, float]:
-        last = len(self._diagonal) - 1
-        given = {"d": self._diagonal, "e": self._beside[:last], "check_finite": False}
-        smallest, largest = (
-            eigvalsh_tridiagonal(**given, select="i", select_range=(k, k))[0] for k in (0, last)
-        )
-        return float(smallest), float(largest)
+        return -_largest(-self._diagonal, self._beside), _largest(self._diagonal, self._beside)
+
+
+def _largest(diagonal: FloatArray, beside: FloatArray) -> float:
+    """Return the largest eigenvalue of a tridiagonal matrix T, to the rounding of its norm.
+
+    A number is above it if and only if that number times I, minus T, is positive definite.
+    LAPACK's bisection (dstebz) finds no eigenvalue by its number where many of them are equal.
+    """
+    reach = np.zeros(len(diagonal) + 1)
+    reach[1:-1] = np.abs(beside[: len(diagonal) - 1])
+    low, high = float(diagonal.max()), float((diagonal + reach[:-1] + reach[1:]).max())
+    least = np.finfo(float).eps * max(abs(low), abs(high), float((reach - diagonal.min()).max()))
+    while high - low > least and low < (middle := 0.5 * (low + high)) < high:
+        _, _, indefinite = dpttrf(middle - diagonal, beside)
+        low, high = (middle, high) if indefinite else (low, middle)
+    return high
 
 
 def _orthogonal_factor(reduced: FloatArray, factors: FloatArray) -> FloatArray:
