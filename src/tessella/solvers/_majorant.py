@@ -58,6 +58,7 @@ def majorant_start(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
         If the gap is within the tolerance, a limit is reached or a monitor asks to stop.
     """
     cone, problem = run.problem.cone, run.problem
+    run.count_first_kernel()
     largest = cone.degree * cone.centre
     w, point = _largest_machines(run, w0, svm_tol)
     end, left = cone.centre, 1.0
@@ -127,6 +128,7 @@ def balanced_start(run: Run, w0: FloatArray | None) -> tuple[Point, FloatArray]:
         If the time of the run is over or the run is interrupted.
     """
     cone, problem = run.problem.cone, run.problem
+    run.count_first_kernel()
     w, point = _largest_machines(run, w0, _ROUGH)
     P = cone.balanced_response(point.spectrum)
     kernel = P + _BEYOND * cone.degree * cone.centre

@@ -104,7 +104,7 @@ class SolverResult:
     gap : float
         Relative gap ``(value - bound) / |value|``.
     n_iter : int
-        Number of outer iterations.
+        Number of outer iterations. The search for a first kernel counts as one if it was all.
     n_svm : int
         Number of SVM solves.
     history : tuple of IterationRecord

@@ -147,7 +147,7 @@ class Run:
         self._monitor = as_monitor(callback)
         self._forecast = Forecast(self.clock, self._monitor, tol)
         self._history: list[IterationRecord] = []
-        self._n_svm = self._svm_iter = self._n_newton = 0
+        self._n_svm = self._svm_iter = self._n_newton = self._least_iterations = 0
         self._best: tuple[Point, FloatArray, Certificate] | None = None
         self._bound = -np.inf
         self._bound_w: FloatArray | None = None
@@ -189,6 +189,11 @@ class Run:
     def has_answer(self) -> bool:
         """Whether the run has a certified pair."""
         return self._best is not None
+
+    @property
+    def has_model(self) -> bool:
+        """Whether the run has a certified pair that is better than a constant function."""
+        return self._best is not None and bool(self._best[1].any())
 
     @property
     def best(self) -> tuple[Point, FloatArray]:
@@ -410,6 +415,10 @@ class Run:
         """Count an SVM that the solver has solved itself, by a linear system."""
         self._n_svm += 1
 
+    def count_first_kernel(self) -> None:
+        """Count the search for a first kernel as an iteration if no other one is needed."""
+        self._least_iterations = min(1, self._max_iter)
+
     def count_newton(self, steps: int = 1) -> None:
         """Count Newton steps of the joint method, and take the time of a step."""
         self._n_newton += steps
@@ -519,7 +528,7 @@ class Run:
             intercept=certificate.intercept,
             value=certificate.upper,
             bound=self._bound,
-            n_iter=max(0, len(self._history) - 1),
+            n_iter=max(len(self._history) - 1, self._least_iterations),
             n_svm=self._n_svm,
             history=tuple(self._history),
             w_bound=w if self._bound_w is None else self._bound_w,
@@ -547,7 +556,8 @@ def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:
     """Execute the body of a solver and return the best certified pair, however the run ends.
 
     A KeyboardInterrupt, a MemoryError or a factorisation that fails ends the run like a limit
-    does. Before the first certified pair there is nothing to keep, and the exception is passed on.
+    does. Before the first certified pair there is nothing to keep, and the exception is passed on;
+    so is a KeyboardInterrupt before the first pair that is better than a constant function.
 
     Parameters
     ----------
@@ -572,8 +582,6 @@ def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:
             run.keep_constant()
         status = SolverStatus.TIME_LIMIT
     except KeyboardInterrupt:
-        if not run.has_answer:
-            raise
         status = SolverStatus.INTERRUPTED
     except MemoryError:
         if not run.has_answer:
@@ -583,7 +591,7 @@ def run_to_end(run: Run, body: Callable[[Run], SolverStatus]) -> SolverResult:
         if not run.has_answer:
             raise
         status = SolverStatus.STALLED
-    if status is SolverStatus.INTERRUPTED and not run.has_answer:
+    if status is SolverStatus.INTERRUPTED and not run.has_model:
         raise KeyboardInterrupt
     if not run.has_answer:
         raise ValueError(
