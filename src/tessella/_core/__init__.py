@@ -15,6 +15,7 @@ max_product_apply = _native.max_product_apply
 push_machines = _native.push_machines
 solve_dual = _native.solve_dual
 solve_machines = _native.solve_machines
+sum_sensitivities = _native.sum_sensitivities
 tridiagonal_forms = _native.tridiagonal_forms
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "push_machines",
     "solve_dual",
     "solve_machines",
+    "sum_sensitivities",
     "tridiagonal_forms",
 ]

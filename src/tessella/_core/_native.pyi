@@ -129,6 +129,17 @@ def max_product(
     out: NDArray[float64] | NDArray[float32],
     threads: int,
 ) -> None: ...
+def sum_sensitivities(
+    pairs: NDArray[float64],
+    ah: NDArray[float64],
+    gh: NDArray[float64],
+    lh: NDArray[float64],
+    hh: NDArray[float64],
+    starts: NDArray[int64],
+    first: int,
+    out: NDArray[float64],
+    threads: int,
+) -> None: ...
 def absolute_pair_sums(
     weights: NDArray[float64],
     columns: NDArray[float64],

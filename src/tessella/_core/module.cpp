@@ -20,6 +20,7 @@
 #include "machines.hpp"
 #include "max_product.hpp"
 #include "pair_sums.hpp"
+#include "sensitivity_sums.hpp"
 #include "svm_dual.hpp"
 #include "tridiagonal.hpp"
 
@@ -30,8 +31,10 @@ namespace {
 
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using PointOrNone = std::optional<Vector>;
+using Numbers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using MutableVector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Tensor = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using MutableMatrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Kernel = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -66,6 +69,27 @@ void max_product_apply(const Matrix& left, const Matrix& right, const Matrix& we
   tessella::max_product_apply(left.data(), left.shape(0), right.data(), right.shape(0),
                               left.shape(1), weights.data(), weights.shape(0), out.data(),
                               threads);
+}
+
+void sum_sensitivities(const Tensor& pairs, const Matrix& ah, const Matrix& gh, const Matrix& lh,
+                       const Matrix& hh, const Numbers& starts, std::size_t first,
+                       MutableMatrix out, int threads) {
+  const std::size_t count = out.shape(0), groups = hh.shape(0), rows = pairs.shape(1) / 3;
+  bool fits = out.shape(1) == count && first + rows <= count && pairs.shape(0) == 3 &&
+              pairs.shape(1) == 3 * rows && pairs.shape(2) == count - first &&
+              hh.shape(1) == groups && starts.shape(0) == groups + 1;
+  for (const Matrix* own : {&ah, &gh, &lh})
+    fits = fits && own->shape(0) == groups && own->shape(1) == count;
+  if (!fits) throw std::invalid_argument("sum_sensitivities: shapes do not fit");
+  const std::int64_t* start = starts.data();
+  if (start[0] != 0 || start[groups] != static_cast<std::int64_t>(count) ||
+      !std::is_sorted(start, start + groups + 1))
+    throw std::invalid_argument("sum_sensitivities: the groups do not fit");
+  const tessella::SensitivityProducts products{count,     first,     rows,      groups,   start,
+                                               pairs.data(), ah.data(), gh.data(), lh.data(),
+                                               hh.data()};
+  const Computing computing;
+  tessella::sum_sensitivities(products, out.data(), threads);
 }
 
 void absolute_pair_sums(const Matrix& weights, const Matrix& columns, MutableVector out,
@@ -153,7 +177,6 @@ nb::tuple solve_dual(Rows& rows, std::size_t size, const Vector& linear, const V
                         report.objective, report.primal, report.violation);
 }
 
-using Numbers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using MutableNumbers = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 tessella::Machines machines_of(const Matrix& room, const Matrix& high, const Matrix& first,
@@ -478,6 +501,9 @@ NB_MODULE(_native, m) {
   m.def("kernel_matrix", &kernel_matrix<float>, "room_left"_a, "high_left"_a, "first_left"_a,
         "second_left"_a, "room_right"_a, "high_right"_a, "first_right"_a, "second_right"_a,
         "out"_a.noconvert(), "threads"_a);
+  m.def("sum_sensitivities", &sum_sensitivities, "pairs"_a, "ah"_a, "gh"_a, "lh"_a, "hh"_a,
+        "starts"_a, "first"_a, "out"_a.noconvert(), "threads"_a,
+        "Inner products of the sensitivities of a block of samples with those from it on.");
   m.def("absolute_pair_sums", &absolute_pair_sums, "weights"_a, "columns"_a, "out"_a.noconvert(),
         "threads"_a, "out[f] = sum_ij weights[i, j] * abs(columns[f, i] - columns[f, j]).");
   m.def("solve_machines", &solve_machines, "room"_a, "high"_a, "first"_a, "second"_a, "starts"_a,

@@ -394,9 +394,9 @@ class Cone(ABC):
             raise ValueError(f"The starting parameter must be {self.describe()}.")
         return given
 
-    def interior(self, P: Point) -> Point:
-        """Return a feasible point moved a tenth of the way to the centre."""
-        return 0.9 * self.normalised(P) + 0.1 * self.centre
+    def interior(self, P: Point, part: float = 0.1) -> Point:
+        """Return a feasible point moved a part of the way to the centre."""
+        return (1.0 - part) * self.normalised(P) + part * self.centre
 
 
 _LITTLE = 1e-4  # part of a spectrum, below which directions do not matter even together

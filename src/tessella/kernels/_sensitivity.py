@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella import _core
 from tessella.backend._lazy import cached_property
 from tessella.cones import Sensitivities, SumOfSensitivities, upper_triangle
 
@@ -210,7 +211,9 @@ class RowwiseSensitivities(Sensitivities):
     h : ndarray of shape (groups, r)
         Vector h of each group of rows, one group for each machine.
     group : ndarray of int of shape (f,)
-        Number of the group of each row.
+        Number of the group of each row; ascending, and every group has rows.
+    threads : int
+        Number of threads of compiled loops.
     """
 
     def __init__(
@@ -220,8 +223,15 @@ class RowwiseSensitivities(Sensitivities):
         low: FloatArray,
         h: FloatArray,
         group: NDArray[np.intp],
+        threads: int = 1,
     ) -> None:
         self.a, self.g, self.low, self.h, self.group = a, g, low, h, group
+        self.threads = threads
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        """First row of each group, and the number of rows."""
+        return np.searchsorted(self.group, np.arange(len(self.h) + 1)).astype(np.int64, copy=False)
 
     @classmethod
     def stacked(cls, parts: Sequence[RowwiseSensitivities]) -> RowwiseSensitivities:
@@ -233,6 +243,7 @@ class RowwiseSensitivities(Sensitivities):
             low=np.concatenate([part.low for part in parts]),
             h=np.concatenate([part.h for part in parts]),
             group=np.concatenate([part.group + offsets[k] for k, part in enumerate(parts)]),
+            threads=parts[0].threads,
         )
 
     def apply(self, M: FloatArray) -> FloatArray:
@@ -244,27 +255,23 @@ class RowwiseSensitivities(Sensitivities):
     def adjoint(self, v: FloatArray) -> FloatArray:
         """See :meth:`Sensitivities.adjoint`."""
         result = self.a.T @ (v[:, None] * self.g)
-        result += self.low.T @ (v[:, None] * self.h[self.group])
+        sums = np.add.reduceat(v[:, None] * self.low, self._starts[:-1], axis=0)
+        result += sums.T @ self.h
         return 0.5 * (result + result.T)
 
     def gram(self) -> FloatArray:
         """See :meth:`Sensitivities.gram`."""
-        a, g, low, h, group = self.a, self.g, self.low, self.h, self.group
-        ah, gh, lh, hh = a @ h.T, g @ h.T, low @ h.T, h @ h.T
-        size = len(a)
+        vectors = np.stack([self.a, self.g, self.low])
+        with_h = self.h @ vectors.transpose(0, 2, 1)
+        size = len(self.a)
         result = np.empty((size, size))
-        for start in range(0, size, _BLOCK):
-            i, j = slice(start, start + _BLOCK), slice(start, None)
-            ours, theirs = group[i], group[j]
-            block = (a[i] @ a[j].T) * (g[i] @ g[j].T)
-            block += (a[i] @ g[j].T) * (g[i] @ a[j].T)
-            block += (a[i] @ low[j].T) * gh[i][:, theirs] + ah[i][:, theirs] * (g[i] @ low[j].T)
-            block += (low[i] @ a[j].T) * gh[j][:, ours].T + ah[j][:, ours].T * (low[i] @ g[j].T)
-            block += (low[i] @ low[j].T) * hh[np.ix_(ours, theirs)]
-            block += lh[i][:, theirs] * lh[j][:, ours].T
-            block *= 0.5
-            result[i, j] = block
-            result[j, i] = block.T
+        # Blocks of rows keep the products in the cache; symmetry gives the other half.
+        for first in range(0, size, _BLOCK):
+            ours = vectors[:, first : first + _BLOCK].reshape(-1, vectors.shape[2])
+            pairs = ours @ vectors[:, first:].transpose(0, 2, 1)
+            _core.sum_sensitivities(
+                pairs, *with_h, self.h @ self.h.T, self._starts, first, result, self.threads
+            )
         return result
 
     def matrix(self) -> FloatArray:
@@ -291,11 +298,12 @@ class RowwiseSensitivities(Sensitivities):
     def transformed(self, F: FloatArray) -> Self:
         """See :meth:`Sensitivities.transformed`."""
         a, g, low, h = (part @ F for part in (self.a, self.g, self.low, self.h))
-        return type(self)(a, g, low, h, self.group)
+        return type(self)(a, g, low, h, self.group, self.threads)
 
     def plus(self, other: Self) -> Self:
         """See :meth:`Sensitivities.plus`; a and l belong to the rows, g and h to the vector."""
-        return type(self)(self.a, self.g + other.g, self.low, self.h + other.h, self.group)
+        g, h = self.g + other.g, self.h + other.h
+        return type(self)(self.a, g, self.low, h, self.group, self.threads)
 
 
 def stack(parts: Sequence[Sensitivities]) -> Sensitivities:

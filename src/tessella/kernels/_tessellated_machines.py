@@ -243,4 +243,5 @@ class MachinesMoments(MatrixMoments):
             low=side.zeta_low[own] @ side.basis.split(V)[1],
             h=h[machines],
             group=group,
+            threads=kernels.threads,
         )

@@ -7,7 +7,9 @@ directions as the machines need and not one or two. With a scaled factor, P stay
 
 and the gradient by U is that of the value by P, -½ D(w), times U. Quasi-Newton steps (L-BFGS) turn
 the span of U within a few passes, each of which costs the machines at one kernel, solved from the
-dual vectors of the pass before.
+dual vectors of the pass before. After the first pass the machines see only their support vectors
+and the samples that are nearest to their margin; the others are zero in the dual vectors, which
+stay feasible for the whole problem. A pass over all samples has to follow.
 
 The dual vector of a single P near the optimum proves a poor bound: D(w) has large eigenvalues where
 P has nearly nothing, in directions that differ from pass to pass. Their average is feasible, D of
@@ -24,9 +26,11 @@ from numpy.typing import NDArray
 
 from tessella.cones import PSD
 from tessella.problems import DualPoint
-from tessella.solvers._run import Run, StopRun
+from tessella.solvers._run import Run, StopRun, SvmAnswer
+from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
+Rows = NDArray[np.intp]
 
 _FLOOR = 3e-3  # part of the centre in P, without which lost directions would cost nothing
 _LEAST_SHARE = 1e-4  # of a column of the first U, relative to the largest
@@ -39,6 +43,8 @@ _SHORTEST = 1e-3  # a shorter step says that the value is as flat as its errors
 _FIRST_STEP = 0.1  # length of the first step relative to U
 _IDLE_PASSES = 3  # steps that have to gain the part below of the goal together
 _WORTH = 0.1
+_OTHERS = 2.0  # samples near the margin for each support vector
+_WORTH_LEAVING = 0.6  # part of the samples up to which the others are left out
 
 
 @dataclass(frozen=True)
@@ -104,8 +110,11 @@ def _leading_factor(P: FloatArray, directions: int) -> FloatArray:
 
 
 class _Passes:
+    """The passes over the machines, from the second one on over those samples that matter."""
+
     def __init__(self, run: Run, w: FloatArray, most: int) -> None:
         self._run, self._w, self._left = run, w, most
+        self._part, self._rows = run, np.arange(len(w))  # what the next pass sees
         cone = run.problem.cone
         assert isinstance(cone, PSD)
         self._cone = cone
@@ -116,7 +125,7 @@ class _Passes:
 
     def descend(self, U: FloatArray) -> Descent:
         """Take steps until these gain little or the passes are used up."""
-        value, slope, best_w = self._at(U)
+        value, slope, best_w = self._first_at(U)
         pairs: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=_MEMORY)
         values = [value]
         while self._left:
@@ -139,6 +148,25 @@ class _Passes:
                     break
         return self._result(U, best_w)
 
+    def _first_at(self, U: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return what :meth:`_at` returns, and leave out the samples that are far from a margin."""
+        answer = self._solve(self._parameter(U))
+        rows = _near_rows(self._run.problem.dual, answer)
+        if len(rows) <= _WORTH_LEAVING * len(answer.w):
+            self._rows, self._part = rows, self._run.part_on(rows)
+        return self._with_slope(U, answer)
+
+    def _solve(self, P: FloatArray) -> SvmAnswer:
+        """Solve the machines on the samples of the next pass, and keep the best pair."""
+        self._left -= 1
+        answer = self._part.svm_at(P, self._w[self._rows], self._tol)
+        self._w = np.zeros_like(self._w)
+        self._w[self._rows] = answer.w
+        self._duals.append(self._w)
+        if self.best is None or answer.objective < self.best[0]:
+            self.best = answer.objective, P, self._w
+        return answer
+
     def _parameter(self, U: FloatArray) -> FloatArray:
         square = U @ U.T
         P: FloatArray = (1.0 - _FLOOR) * self._cone.normalised(square)
@@ -146,20 +174,18 @@ class _Passes:
 
     def _at(self, U: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Return the value at U, its gradient, and the dual vector."""
-        self._left -= 1
-        P = self._parameter(U)
-        answer = self._run.svm_at(P, self._w, self._tol)
-        self._w = answer.w
-        self._duals.append(answer.w)
-        if self.best is None or answer.objective < self.best[0]:
-            self.best = answer.objective, P, answer.w
-        D = self._run.problem.at(answer.w).gradient
+        return self._with_slope(U, self._solve(self._parameter(U)))
+
+    def _with_slope(
+        self, U: FloatArray, answer: SvmAnswer
+    ) -> tuple[float, FloatArray, FloatArray]:
+        D = self._part.problem.at(self._w[self._rows]).gradient
         size = self._cone.trace(U @ U.T)
         pull = -0.5 * (1.0 - _FLOOR) * D
         # Along U the scaled parameter does not change.
         along = float(np.sum(U * (pull @ U))) / float(np.sum(U * U))
         slope: FloatArray = (2.0 / size) * (pull @ U - along * U)
-        return answer.objective, slope, answer.w
+        return answer.objective, slope, self._w
 
     def _search(
         self, U: FloatArray, value: float, slope: FloatArray, step: FloatArray
@@ -184,6 +210,15 @@ class _Passes:
         self._run.raise_bound(average)
         P = self._cone.normalised(U @ U.T)  # the floor served the bounds, and costs value
         return Descent(P, w, average, (duals != 0.0).any(axis=0))
+
+
+def _near_rows(dual: DualProblem, answer: SvmAnswer) -> Rows:
+    """Return the support vectors of an answer and the samples that are nearest to a margin."""
+    support = answer.w != 0.0
+    distance = np.where(support, -1.0, dual.distance_to_kink(answer.residual))
+    count = int((1.0 + _OTHERS) * np.count_nonzero(support))
+    rows: Rows = np.sort(np.argsort(distance, kind="stable")[:count])
+    return rows
 
 
 def _direction(slope: FloatArray, pairs: deque[tuple[FloatArray, FloatArray]]) -> FloatArray:

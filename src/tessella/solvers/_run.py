@@ -234,6 +234,26 @@ class Run:
             raise StopRun(stopped)
         return answer
 
+    def part_on(self, rows: NDArray[np.intp]) -> Run:
+        """Return a run on some of the samples, which ends with this one and proves nothing for it.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Positions of the samples, ascending. Machines without any of them are left out.
+        """
+        kernels, dual = self.problem.kernels, self.problem.dual
+        return Run(
+            self._name,
+            SaddlePoint(kernels.subset(rows), dual.restrict(rows)),
+            tol=self.tol,
+            max_iter=self._max_iter,
+            time_limit=self.seconds_left(),
+            n_jobs=self.n_jobs,
+            callback=None,
+            is_part=True,
+        )
+
     def solved_apart(
         self,
         K: Kernels,

@@ -30,11 +30,15 @@ __all__ = [
     "inwards",
     "neutral_alpha",
     "solve_smooth",
+    "state_at",
     "state_near",
 ]
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
+
+_BEYOND_TOP = 0.02  # largest distance of ξ from the support, relative to it
+_OF_BOUNDS = 0.1  # complementarity of all bounds, as a part of that of the cone
 
 
 class WholeProblem(CentralPathProblem):
@@ -254,6 +258,53 @@ def state_near(
         zu=np.where(bounded, scale * highest / halves.above(alpha), 0.0),
         S=xi * cone.unit - here.half_gradient,
         nu=-middle,
+        xi=xi,
+    )
+    return state, scale
+
+
+def state_at(
+    problem: CentralPathProblem, M: Point, w: FloatArray, residual: FloatArray, gap: float
+) -> tuple[CentralPathState, float]:
+    """Return an iterate at the answer of machines, and the scale of the scores.
+
+    Its complementarity has the size of the gap that is left, so that the iteration does not lose
+    what is known. :func:`state_near` starts from far inside instead.
+
+    Parameters
+    ----------
+    problem : CentralPathProblem
+        Problem to solve.
+    M : Point
+        Parameter from the interior of the cone.
+    w : ndarray of shape (f,)
+        Dual vector of the samples that move.
+    residual : ndarray of shape (f,)
+        Targets minus predictions of machines whose dual vector is near w.
+    gap : float
+        Relative gap that is left.
+    """
+    halves, cone, dual = problem.halves, problem.cone, problem.dual
+    here = problem.linearise(w, M, cone.factor(M))
+    offsets = dual.linear - residual - here.scores
+    nu = np.array([np.median(offsets[rows]) for rows in dual.machines])
+    scale = max(float(np.abs(dual.linear).max()), float(np.abs(here.scores).max()), 1e-12)
+    top = cone.support(cone.spectrum(here.half_gradient))
+    xi = max((1.0 + min(_BEYOND_TOP, gap)) * top, 1e-12)
+    left = xi - inner(here.half_gradient, M)  # complementarity of the cone
+    mu = _OF_BOUNDS * left / max(halves.n_bounds, 1)
+    # A part that is at a bound has the distance that goes with its multiplier.
+    slope = halves.sign * (here.scores + nu[dual.machine_of])[halves.sample] - halves.cost
+    given = halves.given(w)
+    least = np.minimum(mu / np.maximum(np.abs(slope), 0.1 * scale), 0.1 * halves.upper)
+    inside = np.clip(given, least, halves.upper - least, where=halves.bounded, out=given.copy())
+    state = CentralPathState(
+        alpha=inside,
+        M=M,
+        zl=np.where(halves.bounded, mu / halves.below(inside), 0.0),
+        zu=np.where(halves.bounded, mu / halves.above(inside), 0.0),
+        S=xi * cone.unit - here.half_gradient,
+        nu=nu,
         xi=xi,
     )
     return state, scale

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,8 @@ from tessella.solvers._samples import sample_strata
 from tessella.solvers.central_path import (
     RestrictedProblem,
     WholeProblem,
-    inwards,
     neutral_alpha,
+    state_at,
     state_near,
 )
 from tessella.svm import CentralPathState, InteriorPoint
@@ -63,6 +63,8 @@ class WorkingSetSettings:
     face_accuracy : float
         Accuracy to which a joint step is solved at least if the parameter moves within a face.
         Such a round costs a pass over the whole parameter, which is more than a few Newton steps.
+    inwards : float
+        Part of the way to the centre that P is moved before a joint step, relative to the gap.
     max_newton : int
         Largest number of Newton steps of one round. More steps indicate rounding.
     moved : float
@@ -113,6 +115,7 @@ class WorkingSetSettings:
     first_tol: float = 0.1
     joint_accuracy: float = 1e-3
     face_accuracy: float = 1e-5
+    inwards: float = 0.03
     max_newton: int = 60
     moved: float = 0.1
     growth: float = 1.05
@@ -120,9 +123,9 @@ class WorkingSetSettings:
     wider: float = 1.3
     part: float = 0.05
     fewest: int = 24
-    fewest_of_many: int = 40
+    fewest_of_many: int = 64
     directions_of_factor: int = 48
-    passes: int = 20
+    passes: int = 8
     trim: float = 0.03
     shrink: float = 0.3
     many_params: int = 48
@@ -441,12 +444,15 @@ class _WorkingSet:
 
     def _joint_step(self, svm: SvmAnswer) -> Point:
         """Move P and w to the saddle point over P and the working set."""
+        if self._several and self._face_point is not None and self._point is not self._face_point:
+            # The average of several dual vectors leaves less of the gap than the last one.
+            svm = replace(svm, w=self._face_point.w)
         rows, face = self._choose_rows(svm), self._choose_face()
         self._held, self._is_held = svm.w.copy(), np.ones(self._dual.size, dtype=np.bool_)
         self._is_held[rows] = False
         self._run.phase(f"joint step on {len(rows)} rows")
         restricted = RestrictedProblem(self._problem, rows, svm.w, face)
-        state = self._solve_restricted(restricted, face, svm.w[rows])
+        state = self._solve_restricted(restricted, face, svm.w[rows], svm.residual[rows])
         halves, cone = restricted.halves, self._cone
         P = cone.normalised(cone.expand(face, state.M))
         # Later steps start from values that are set to the bounds they tend to. The interior
@@ -461,16 +467,17 @@ class _WorkingSet:
         return self._P
 
     def _solve_restricted(
-        self, restricted: RestrictedProblem, face: Face, w: FloatArray
+        self, restricted: RestrictedProblem, face: Face, w: FloatArray, residual: FloatArray
     ) -> CentralPathState:
         """Solve the saddle point on the working set, starting from the current P and w."""
-        settings = self._settings
+        settings, gap = self._settings, self._run.gap
         whole = face is None or self._several
         least = settings.joint_accuracy if whole else settings.face_accuracy
-        tol = max(0.1 * self._run.tol, min(least, 0.03 * self._run.gap))
-        M = restricted.cone.interior(self._cone.restrict(face, self._P))
+        tol = max(0.1 * self._run.tol, min(least, 0.03 * gap))
+        part = max(settings.inwards * min(gap, 1.0), 1e-10)
+        M = restricted.cone.interior(self._cone.restrict(face, self._P), part)
         with limit_blas(self._run.n_jobs, len(w)):
-            start = state_near(restricted, M, inwards(restricted.halves, w))
+            start = state_at(restricted, M, w, residual, gap)
             return self._minimise(interior_point(restricted, *start), tol)
 
     def _moved(self, w: FloatArray, rows: Rows, values: FloatArray) -> FloatArray:
@@ -522,11 +529,7 @@ class _WorkingSet:
     def _choose_rows(self, svm: SvmAnswer) -> Rows:
         """Return the free and nearly free samples, or a random part of them if there are many."""
         dual, w, settings = self._dual, svm.w, self._settings
-        residual = svm.residual
-        distance = np.full(dual.size, np.inf)
-        up, down = dual.upper > 0, dual.lower < 0
-        distance[up] = np.abs(residual - dual.epsilon)[up]
-        distance[down] = np.minimum(distance, np.abs(residual + dual.epsilon))[down]
+        distance = dual.distance_to_kink(svm.residual)
         free = dual.free(w)
         count = max(self._least_rows, int(settings.margin * free.sum()))
         self._seen |= w != 0.0

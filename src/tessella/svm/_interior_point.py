@@ -244,13 +244,24 @@ class _Factor(ABC):
 
     @abstractmethod
     def solve(self, rhs: FloatArray) -> FloatArray:
-        """Return the solution for a vector, or for the columns of a matrix."""
+        """Return the solution for a vector."""
+
+    @abstractmethod
+    def sums_of_inverse(self) -> FloatArray:
+        """Return the sums of the inverse over the rows and columns of each pair of machines."""
 
 
 class _WholeFactor(_Factor):
     """One Cholesky factorisation of the whole matrix."""
 
-    def __init__(self, K: FloatArray | BlockDiagonal, T: FloatArray, J: Sensitivities) -> None:
+    def __init__(
+        self,
+        K: FloatArray | BlockDiagonal,
+        T: FloatArray,
+        J: Sensitivities,
+        dual: DualProblem,
+    ) -> None:
+        self._dual = dual
         gram = J.gram()
         if isinstance(K, BlockDiagonal):
             matrix = K.whole() if gram is None else K.added_to(gram)
@@ -261,6 +272,13 @@ class _WholeFactor(_Factor):
     def solve(self, rhs: FloatArray) -> FloatArray:
         solution: FloatArray = lapack.dpotrs(self._factor, rhs, lower=1)[0]
         return solution
+
+    def sums_of_inverse(self) -> FloatArray:
+        """See :meth:`_Factor.sums_of_inverse`."""
+        machines = np.equal.outer(self._dual.machine_of, np.arange(len(self._dual.starts)))
+        half = lapack.dtrtrs(self._factor, machines.astype(np.float64), lower=1)[0]
+        sums: FloatArray = half.T @ half
+        return sums
 
 
 class _MachineFactors(_Factor):
@@ -306,7 +324,7 @@ class _MachineFactors(_Factor):
         return solution
 
     def sums_of_inverse(self) -> FloatArray:
-        """Return the sums of the inverse over the rows and columns of each pair of machines."""
+        """See :meth:`_Factor.sums_of_inverse`."""
         ones = self._solve_machines(np.ones(self._dual.size))
         coupled = np.add.reduceat(self._columns * ones[:, None], self._dual.starts, axis=0)
         inner = lapack.dpotrs(self._border, coupled.T, lower=1)[0]
@@ -373,25 +391,18 @@ class _NewtonSystem:
         if columns is not None and (shared or columns.shape[1] < len(self._T) // 2):
             self._factor: _Factor = _MachineFactors(self._K, self._T, columns, self._dual)
         else:
-            self._factor = _WholeFactor(self._K, self._T, self._J)
+            self._factor = _WholeFactor(self._K, self._T, self._J, self._dual)
 
     def _border(self) -> None:
         """Set up the equations for the changes of ν and ξ after the elimination of w."""
         count = len(self._dual.starts)
         trace = [-self._J.apply(self._unit)] if self._method.problem.cone.degree else []
         self._trace_rows = np.reshape(trace, (len(trace), self._dual.size))
-        if isinstance(self._factor, _MachineFactors):
-            # The solutions for all machines would be a matrix as wide as there are machines.
-            self._solved = None
-            self._small = np.empty((count + len(trace), count + len(trace)))
-            self._small[:count, :count] = self._factor.sums_of_inverse()
-            for row in self._trace_rows:
-                self._small[-1] = self._small[:, -1] = self._equations(self._solve(row))
-        else:
-            machines = np.equal.outer(np.arange(count), self._dual.machine_of)
-            rows = np.vstack([machines, self._trace_rows])
-            self._solved = self._solve(rows.T)
-            self._small = rows @ self._solved
+        # The solutions for all machines would be a matrix as wide as there are machines.
+        self._small = np.empty((count + len(trace), count + len(trace)))
+        self._small[:count, :count] = self._factor.sums_of_inverse()
+        for row in self._trace_rows:
+            self._small[-1] = self._small[:, -1] = self._equations(self._solve(row))
         if len(trace):
             self._small[-1, -1] -= inner(self._unit, self._unit)
 
@@ -401,18 +412,14 @@ class _NewtonSystem:
 
     def _solved_for(self, change: FloatArray) -> FloatArray:
         """Return the solution whose right-hand side is a combination of the equations."""
-        if self._solved is not None:
-            product: FloatArray = self._solved @ change
-            return product
         count = len(self._dual.starts)
         return self._solve(change[self._dual.machine_of] + change[count:] @ self._trace_rows)
 
     def _solve(self, rhs: FloatArray) -> FloatArray:
-        """Solve the eliminated equations for a vector, or for the columns of a matrix."""
+        """Solve the eliminated equations for a vector."""
         solution = self._factor.solve(rhs)
         for _ in range(self._refinements):
-            product = np.apply_along_axis(self._times, 0, solution)
-            solution = solution + self._factor.solve(rhs - product)
+            solution = solution + self._factor.solve(rhs - self._times(solution))
         return solution
 
     def _times(self, v: FloatArray) -> FloatArray:

@@ -330,6 +330,23 @@ class DualProblem:
         free: NDArray[np.bool_] = off_kink & (w > self.lower) & (w < self.upper)
         return free
 
+    def distance_to_kink(self, residual: FloatArray) -> FloatArray:
+        """Return how far the residual of each sample is from the nearest kink of its loss.
+
+        At a kink the dual variable of a sample leaves one of its bounds. A sample that cannot move
+        is infinitely far from it.
+
+        Parameters
+        ----------
+        residual : ndarray of shape (m,)
+            Targets minus predictions.
+        """
+        distance = np.full(self.size, np.inf)
+        up, down = self.upper > 0, self.lower < 0
+        distance[up] = np.abs(residual - self.epsilon)[up]
+        distance[down] = np.minimum(distance, np.abs(residual + self.epsilon))[down]
+        return distance
+
     def movable(self, rows: NDArray[np.intp], w: FloatArray) -> NDArray[np.intp]:
         """Return the samples of `rows` that can move while all other samples are held.
 
