@@ -172,6 +172,21 @@ def test_steps_satisfy_the_equations_of_all_machines():
         assert method.trace_residual == pytest.approx((1 - length) * trace, abs=1e-10)
 
 
+def test_short_steps_reduce_all_residuals_in_proportion():
+    """Also those of the scores, in which the multipliers of the machines appear."""
+    problem = three_classes(60, shared=True)
+    w = problem.dual.feasible(np.random.default_rng(3).standard_normal(problem.dual.size))
+    restricted = RestrictedProblem(problem, np.arange(problem.dual.size), w)
+    cone = restricted.cone
+    start = state_near(restricted, cone.interior(cone.centre), inwards(restricted.halves, w))
+    method = InteriorPoint(restricted, *start, to_boundary=1e-5)
+    alpha, point = method.alpha_residual, method.cone_residual
+    length = method.advance()
+    for before, after in ((alpha, method.alpha_residual), (point, method.cone_residual)):
+        scale = max(np.abs(before).max(), 1.0)
+        np.testing.assert_allclose((after - before) / length, -before, atol=1e-3 * scale)
+
+
 @pytest.mark.parametrize("products", [60, 2])
 def test_steps_by_conjugate_gradients_are_those_of_the_factorisation(products, monkeypatch):
     """Also if these converge too slowly, and the matrix is factorised after all."""
