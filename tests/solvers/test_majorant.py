@@ -67,7 +67,8 @@ def test_the_first_bound_is_that_of_the_largest_kernel(task):
 
 
 def test_machines_between_the_response_and_the_centre_lower_the_value():
-    history = working_set(make_problem("classification", m=400, n=8), tol=1e-9).history
+    problem = make_problem("classification", m=150, n=40, C=10.0)
+    history = working_set(problem, tol=1e-9).history
     searched = [record for record in history if record.n_newton == 0]
     assert len(searched) > 2
     assert searched[-1].value < searched[0].value

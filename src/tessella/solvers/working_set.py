@@ -99,9 +99,15 @@ class WorkingSetSettings:
         See `few_params`.
     near_rows : int
         Smallest size of the working set if the rounds go on from such a pair.
+    most_near_rows : int
+        Largest size of the first working sets then. The first round mainly moves P, which a part of
+        the free samples determines well enough.
     near : float
-        Largest gap of the pair of a few machines from which the rounds go on. From a pair that is
-        farther away, the interior point method would take more steps than from a subsample.
+        Largest gap of the pair of a few machines from which the rounds go on, if P has few entries.
+        From a pair that is farther away, the interior point method would take more steps than from
+        a subsample.
+    near_of_many : float
+        The same for a parameter of many features, whose steps cost more.
     """
 
     first_rows: int = 200
@@ -129,10 +135,12 @@ class WorkingSetSettings:
     trim: float = 0.03
     shrink: float = 0.3
     many_params: int = 48
-    few_params: int = 20
+    few_params: int = 24
     few_rows: int = 1000
-    near: float = 0.15
+    near: float = 0.6
+    near_of_many: float = 0.15
     near_rows: int = 100
+    most_near_rows: int = 300
 
 
 DEFAULT_SETTINGS = WorkingSetSettings()
@@ -285,9 +293,12 @@ class _WorkingSet:
         if self._majorant_pays():
             self._run.phase(f"first kernel from machines on {self._dual.size} rows")
             majorant_start(self._run, self._w, 0.1 * self._run.tol)
-            if self._run.gap < settings.near or 2 * self._least_rows >= self._dual.size:
+            many = machines_come_first(self._cone, settings)
+            near = settings.near_of_many if many else settings.near
+            if self._run.gap < near or 2 * self._least_rows >= self._dual.size:
                 few = settings.rows_per_param * self._cone.effective_degree
                 self._least_rows = min(self._least_rows, max(settings.near_rows, few))
+                self._most_rows = max(settings.most_near_rows, self._least_rows)
                 first, self._w = self._run.best
                 self._is_solved = True
                 return first
@@ -432,8 +443,7 @@ class _WorkingSet:
 
     def _answer_of_best(self) -> SvmAnswer:
         """Return the machine of the current parameter, whose pair has been recorded."""
-        assert self._w is not None
-        self._point = self._face_point = point = self._problem.at(self._w)
+        self._point = self._face_point = point = self._run.best_point
         return SvmAnswer(point.w, point.residuals(self._P), point.dual_value(self._P))
 
     def _record(self, point: DualPoint, step: float) -> DualPoint:
