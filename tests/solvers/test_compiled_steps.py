@@ -45,6 +45,20 @@ def first_state(problem, w):
     return state_near(problem, cone.interior(cone.centre), inwards(problem.halves, w))
 
 
+@pytest.mark.parametrize("directions", [None, 5])
+@pytest.mark.parametrize("name", KERNELS)
+def test_start_values_are_those_of_the_linearisation(task, name, directions):
+    """They come from moments, and those of the linearisation from a kernel matrix."""
+    problem, w = restricted(task, KERNELS[name], directions=directions)
+    cone = problem.cone
+    M = cone.interior(cone.centre, 0.1)
+    scores, half_gradient = problem.start_values(w, M)
+    expected = problem.linearise(w, M, cone.factor(M))
+    size = np.abs(expected.scores).max()
+    np.testing.assert_allclose(scores, expected.scores, rtol=0, atol=1e-11 * size)
+    np.testing.assert_allclose(half_gradient, expected.half_gradient, rtol=1e-10)
+
+
 def assert_same_steps(problem, w, count=9):
     start = first_state(problem, w)
     general, compiled = InteriorPoint(problem, *start), CompiledInteriorPoint(problem, *start)

@@ -85,9 +85,9 @@ def _pair_of_response(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
     With few features this machine only tells the directions, and the interior point method gets
     further from its response than more machines would.
     """
-    _, point = _largest_machines(run, w0, max(svm_tol, _ROUGHEST))
+    w, point = _largest_machines(run, w0, max(svm_tol, _ROUGHEST))
     first = point.best_response
-    run.record(first, run.svm_at(first, w0, max(svm_tol, _CLOSE_ENOUGH)).w, 1.0)
+    run.record(first, run.svm_at(first, w, max(svm_tol, _CLOSE_ENOUGH)).w, 1.0)
 
 
 def _graded_pairs(run: Run, point: DualPoint, w0: FloatArray | None, svm_tol: float) -> None:

@@ -385,10 +385,16 @@ class _WorkingSet:
             return stop.status
 
     def _sparsify(self) -> None:
-        """Replace a best pair from the interior by a pair with exact zeros."""
+        """Replace a best pair from the interior by a pair with exact zeros.
+
+        The settled vector of the joint step is seldom near enough, and a machine on few rows takes
+        no longer than to see whether it is.
+        """
         run, (P, w) = self._run, self._run.best
         assert self._w is not None
-        if np.array_equal(w, self._w) or run.replace(P, self._w):
+        if np.array_equal(w, self._w):
+            return
+        if self._dual.size > self._settings.few_rows and run.replace(P, self._w):
             return
         run.replace(P, run.svm_at(P, self._w, self._svm_tol()).w)
 
