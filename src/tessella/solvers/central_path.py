@@ -38,6 +38,7 @@ FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 _BEYOND_TOP = 0.02  # largest distance of ξ from the support, relative to it
+_OF_ROOM = 0.9  # largest part of the room within its bounds by which a dual variable moves
 _OF_BOUNDS = 0.1  # complementarity of all bounds, as a part of that of the cone
 
 
@@ -311,6 +312,7 @@ def state_at(
     given = halves.given(w)
     least = np.minimum(mu / np.maximum(np.abs(slope), 0.1 * scale), 0.1 * halves.upper)
     inside = np.clip(given, least, halves.upper - least, where=halves.bounded, out=given.copy())
+    inside = _balanced(inside, given, least, halves, dual)
     state = CentralPathState(
         alpha=inside,
         M=M,
@@ -321,6 +323,38 @@ def state_at(
         xi=xi,
     )
     return state, scale
+
+
+def _balanced(
+    inside: FloatArray, given: FloatArray, least: FloatArray, halves: Halves, dual: DualProblem
+) -> FloatArray:
+    """Return parts that are inside their bounds, with the sums of the dual vector as given.
+
+    A kernel that is not centred has a large constant part. With another sum, it would change the
+    scores by far more than their residuals, and the iteration would take many steps to return.
+
+    Parameters
+    ----------
+    inside : ndarray of shape (N,)
+        Parts, at least `least` away from their bounds.
+    given : ndarray of shape (N,)
+        Parts with the sums to keep.
+    least : ndarray of shape (N,)
+        Distance from the bounds that the parts keep.
+    halves : Halves
+        The parts of the dual vector.
+    dual : DualProblem
+        The machines, each with a sum of its own.
+    """
+    machine, count = dual.machine_of[halves.sample], len(dual.starts)
+    change = np.bincount(machine, halves.sign * (inside - given), minlength=count)
+    falls = halves.sign * change[machine] > 0.0
+    room = np.where(falls, inside - least, halves.upper - least - inside)
+    room = np.where(halves.bounded, room, 0.0)
+    total = np.bincount(machine, room, minlength=count)
+    share = np.clip(change / np.maximum(total, 1e-300), -_OF_ROOM, _OF_ROOM)
+    balanced: FloatArray = inside - halves.sign * share[machine] * room
+    return balanced
 
 
 def inwards(halves: Halves, w: FloatArray) -> FloatArray:
