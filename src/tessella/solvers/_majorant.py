@@ -13,6 +13,10 @@ value is minimised between P and the centre, and the kernel of the next machine 
 that of the new P. It keeps a part of all directions: with the kernel of P alone, directions that P
 lacks would cost nothing, and D(w) could be of any size there. Later rounds minimise the value
 between P and the best response to that machine.
+
+With few features D(w) has several directions. The machine of the largest kernel only tells them,
+and is solved roughly. The first pair is that of its best response, from which the interior point
+method gains more than further machines would.
 """
 
 from __future__ import annotations
@@ -44,6 +48,8 @@ _CLOSE = 1.5  # ratio of the ends of an interval in which no further machine is 
 
 def majorant_start(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
     """Record certified pairs of a few machines, until these do not gain much any more.
+
+    With few features that is a single pair.
 
     Parameters
     ----------

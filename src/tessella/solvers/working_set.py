@@ -212,8 +212,9 @@ def working_set(
     A round costs one kernel matrix and one warm SVM on m samples, two certificates of
     O(m · support · n_P), and about fifteen Cholesky factorisations of the side of the working set.
     The size of the working set is 1.2 times the number of free samples, at least 200 (or 4 n_P)
-    and at first at most 800, because P has few degrees of freedom and a random part of the free
-    samples determines it well enough until the gap is small. The method holds the rows of one
+    and at first at most 800, or 300 if the first P comes from machines on all samples, because P
+    has few degrees of freedom and a random part of the free samples determines it well enough until
+    the gap is small. The method holds the rows of one
     kernel matrix that the SVM visits, as many as memory allows, or the whole matrix up to 2,000
     rows and for kernel sets without single rows. If a round raises the value, the step is
     shortened. In this case, and if a round leaves more than a fifth of the gap, the working set is
