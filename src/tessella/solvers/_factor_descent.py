@@ -60,7 +60,7 @@ class Descent:
     average : DualPoint
         The average of the last dual vectors, whose bound the run has.
     support : ndarray of bool of shape (m,)
-        Samples that were support vectors in any of the last passes.
+        Samples that were support vectors in any of the passes.
     """
 
     P: FloatArray
@@ -122,6 +122,7 @@ class _Passes:
         self._tol = _SVM_TOL * self._goal
         self.best: tuple[float, FloatArray, FloatArray] | None = None  # value, parameter and dual
         self._duals: deque[FloatArray] = deque(maxlen=_AVERAGED)
+        self._support = np.zeros(len(w), dtype=np.bool_)
 
     def descend(self, U: FloatArray) -> Descent:
         """Take steps until these gain little or the passes are used up."""
@@ -163,6 +164,7 @@ class _Passes:
         self._w = np.zeros_like(self._w)
         self._w[self._rows] = answer.w
         self._duals.append(self._w)
+        self._support |= self._w != 0.0
         if self.best is None or answer.objective < self.best[0]:
             self.best = answer.objective, P, self._w
         return answer
@@ -209,7 +211,7 @@ class _Passes:
         average = self._run.problem.at(duals[-(len(duals) // 2 + 1) :].mean(axis=0))
         self._run.raise_bound(average)
         P = self._cone.normalised(U @ U.T)  # the floor served the bounds, and costs value
-        return Descent(P, w, average, (duals != 0.0).any(axis=0))
+        return Descent(P, w, average, self._support)
 
 
 def _near_rows(dual: DualProblem, answer: SvmAnswer) -> Rows:

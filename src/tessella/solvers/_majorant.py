@@ -33,8 +33,7 @@ FloatArray = NDArray[np.float64]
 _MANY = 48  # side of the parameter from which on the first pair has more than one direction
 _ALONE = 1e-3  # part of the gradient beyond its leading direction that is as good as nothing
 _REST = 0.3  # part of its parameter that has the shares of the gradient
-_ROUGHEST = 0.1  # gap of the machine with the largest kernel, if there are few directions
-_ROUGH = 1e-2  # gap of machines that only tell the directions of the first parameter
+_ROUGH = 0.2  # gap of machines that only tell the directions of the first parameter
 _CLOSER = 1e-3  # gap of machines that prove a bound
 _CLOSE_ENOUGH = 1e-4  # gap of a machine with a first parameter, which another step will change
 _BEYOND = 0.03  # part of all directions in the kernel of these machines
@@ -91,7 +90,7 @@ def _pair_of_response(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
     With few features this machine only tells the directions, and the interior point method gets
     further from its response than more machines would.
     """
-    w, point = _largest_machines(run, w0, max(svm_tol, _ROUGHEST))
+    w, point = _largest_machines(run, w0, max(svm_tol, _ROUGH))
     first = point.best_response
     run.record(first, run.svm_at(first, w, max(svm_tol, _CLOSE_ENOUGH)).w, 1.0)
 

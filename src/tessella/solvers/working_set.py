@@ -65,6 +65,9 @@ class WorkingSetSettings:
         Such a round costs a pass over the whole parameter, which is more than a few Newton steps.
     inwards : float
         Part of the way to the centre that P is moved before a joint step, relative to the gap.
+    closest : float
+        Smallest relative gap that a joint step starts from. An iterate that is nearer to its bounds
+        is too far from the central path for steps of full length.
     max_newton : int
         Largest number of Newton steps of one round. More steps indicate rounding.
     moved : float
@@ -86,7 +89,9 @@ class WorkingSetSettings:
     directions_of_factor : int
         Largest number of directions of the first parameter of several machines.
     passes : int
-        Largest number of passes over several machines in which this parameter is found.
+        Largest number of passes over few machines in which this parameter is found.
+    machines_per_pass : int
+        Number of machines for each further pass. A joint step of many machines costs more passes.
     trim : float
         Fraction of the tolerated gap that dropping directions of the parameter may cost.
     shrink : float
@@ -122,6 +127,7 @@ class WorkingSetSettings:
     joint_accuracy: float = 1e-3
     face_accuracy: float = 1e-5
     inwards: float = 0.03
+    closest: float = 3e-2
     max_newton: int = 60
     moved: float = 0.1
     growth: float = 1.05
@@ -132,6 +138,7 @@ class WorkingSetSettings:
     fewest_of_many: int = 64
     directions_of_factor: int = 48
     passes: int = 8
+    machines_per_pass: int = 16
     trim: float = 0.03
     shrink: float = 0.3
     many_params: int = 48
@@ -287,7 +294,8 @@ class _WorkingSet:
             self._run.phase(f"first kernel from {len(self._dual.starts)} machines")
             first, w = balanced_start(self._run, self._w)
             columns = settings.directions_of_factor
-            found = descend(self._run, first, w, columns, settings.passes)
+            passes = settings.passes + len(self._dual.starts) // settings.machines_per_pass
+            found = descend(self._run, first, w, columns, passes)
             self._w, self._face_point = found.w, found.average
             self._seen |= found.support
             return found.P
@@ -435,7 +443,8 @@ class _WorkingSet:
         exact = 0.1 * self._run.tol
         if not (self._cone.moves_whole or self._several):
             return exact
-        return max(exact, min(1e-3, 0.02 * self._run.gap))
+        most = 1e-4 if self._several else 1e-3
+        return max(exact, min(most, 0.02 * self._run.gap))
 
     def _solve_svm(self, step: float) -> SvmAnswer:
         solution = self._run.svm_at(self._P, self._w, self._svm_tol())
@@ -487,10 +496,11 @@ class _WorkingSet:
         self, restricted: RestrictedProblem, face: Face, w: FloatArray, residual: FloatArray
     ) -> CentralPathState:
         """Solve the saddle point on the working set, starting from the current P and w."""
-        settings, gap = self._settings, self._run.gap
+        settings, left = self._settings, self._run.gap
+        gap = max(settings.closest, left)
         whole = face is None or self._several
         least = settings.joint_accuracy if whole else settings.face_accuracy
-        tol = max(0.1 * self._run.tol, min(least, 0.03 * gap))
+        tol = max(0.1 * self._run.tol, min(least, 0.03 * left))
         part = max(settings.inwards * min(gap, 1.0), 1e-10)
         M = restricted.cone.interior(self._cone.restrict(face, self._P), part)
         with limit_blas(self._run.n_jobs, len(w)):
