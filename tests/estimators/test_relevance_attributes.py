@@ -34,7 +34,8 @@ def regression():
 def classification():
     X, y = known()
     labels = y > np.median(y)
-    return LearnedKernelSVC().fit(X, labels), X, labels
+    # The relevance of a function that is only nearly optimal depends on where its fit has ended.
+    return LearnedKernelSVC(tol=1e-6).fit(X, labels), X, labels
 
 
 @pytest.fixture(params=["regression", "classification"])

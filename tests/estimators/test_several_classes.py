@@ -215,7 +215,7 @@ def test_balanced_classes_weigh_the_same(iris):
 
 @BOTH
 def test_warm_start_goes_on(multi_class, iris):
-    model = LearnedKernelSVC(multi_class=multi_class, warm_start=True, max_iter=1, tol=1e-7)
+    model = LearnedKernelSVC(multi_class=multi_class, warm_start=True, max_iter=0, tol=1e-7)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         gap = model.fit(*iris).gap_
@@ -272,7 +272,7 @@ def test_an_interrupted_pair_ends_the_others_soon(iris):
 @BOTH
 def test_checkpoints(multi_class, iris, tmp_path):
     path = tmp_path / "fit.ckpt"
-    model = LearnedKernelSVC(multi_class=multi_class, checkpoint=path, max_iter=1, tol=1e-7)
+    model = LearnedKernelSVC(multi_class=multi_class, checkpoint=path, max_iter=0, tol=1e-7)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         gap = model.fit(*iris).gap_

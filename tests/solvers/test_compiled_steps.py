@@ -12,7 +12,13 @@ from tessella.kernels import GaussianKernels, PolynomialKernels, TessellatedKern
 from tessella.problems import SaddlePoint
 from tessella.solvers import SolverStatus, joint, working_set
 from tessella.solvers._compiled_steps import CompiledInteriorPoint, interior_point
-from tessella.solvers.central_path import RestrictedProblem, inwards, state_near
+from tessella.solvers.central_path import (
+    RestrictedProblem,
+    _balanced,
+    inwards,
+    state_at,
+    state_near,
+)
 from tessella.svm import DualProblem, InteriorPoint
 
 KERNELS = {
@@ -43,6 +49,50 @@ def restricted(task, kernels, *, directions=None, m=90, rows=50, seed=0, weights
 def first_state(problem, w):
     cone = problem.cone
     return state_near(problem, cone.interior(cone.centre), inwards(problem.halves, w))
+
+
+@pytest.mark.parametrize("directions", [None, 5])
+@pytest.mark.parametrize("name", KERNELS)
+def test_start_values_are_those_of_the_linearisation(task, name, directions):
+    """They come from moments, and those of the linearisation from a kernel matrix."""
+    problem, w = restricted(task, KERNELS[name], directions=directions)
+    cone = problem.cone
+    M = cone.interior(cone.centre, 0.1)
+    scores, half_gradient = problem.start_values(w, M)
+    expected = problem.linearise(w, M, cone.factor(M))
+    size = np.abs(expected.scores).max()
+    np.testing.assert_allclose(scores, expected.scores, rtol=0, atol=1e-11 * size)
+    np.testing.assert_allclose(half_gradient, expected.half_gradient, rtol=1e-10)
+
+
+@pytest.mark.parametrize("size", [1.0, 30.0])
+def test_a_start_at_an_answer_keeps_the_sum_and_stays_inside(task, size):
+    """Samples at their bounds are moved inside, and the other ones make up for it."""
+    problem, w = restricted(task, KERNELS["degree 1"], rows=70)
+    w = np.clip(size * w, problem.dual.lower, problem.dual.upper)
+    M = problem.cone.interior(problem.cone.centre, 0.1)
+    residual = problem.dual.linear - problem.start_values(w, M)[0]
+    state, _ = state_at(problem, M, w, residual, 0.05)
+    halves = problem.halves
+    assert (state.alpha > 0).all()
+    assert (state.alpha < halves.upper).all()
+    moved = halves.join(state.alpha) - w
+    assert np.abs(moved).max() > 1e-4
+    assert abs(moved.sum()) < 1e-10 * np.abs(moved).sum()
+
+
+def test_the_sum_is_kept_by_samples_with_room(task):
+    """Most samples are at a bound, on the same side of the sum."""
+    problem, _ = restricted(task, KERNELS["degree 1"], rows=70)
+    halves, dual, rng = problem.halves, problem.dual, np.random.default_rng(3)
+    w = np.where(rng.random(dual.size) < 0.6, dual.upper, 0.4 * dual.upper + 0.6 * dual.lower)
+    given, least = halves.given(w), 0.05 * halves.upper
+    inside = np.clip(given, least, halves.upper - least)
+    balanced = _balanced(inside, given, least, halves, dual)
+    assert abs(halves.join(inside).sum() - w.sum()) > 1.0
+    assert halves.join(balanced).sum() == pytest.approx(w.sum(), rel=1e-12, abs=1e-10)
+    assert (balanced >= 0.999 * least).all()
+    assert (balanced <= halves.upper - 0.999 * least).all()
 
 
 def assert_same_steps(problem, w, count=9):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from solvers.conftest import make_problem
 from solvers.test_frank_wolfe import assert_certified
-from solvers.test_working_set import ROUNDS
+from solvers.test_working_set import ROUNDS, RowsOfRounds
 
 from tessella.solvers import SolverStatus, WorkingSetSettings, joint, working_set
 from tessella.solvers._run import Run
@@ -56,6 +56,31 @@ def test_rounds_go_on_from_the_pair_of_the_machines(task):
     assert result.value == pytest.approx(joint(problem, tol=1e-6).value, rel=3e-6)
 
 
+def test_the_first_pair_with_few_features_is_that_of_the_response(task):
+    """The machine of the largest kernel is rough, and that of its response nearly exact."""
+    problem = make_problem(task, m=300, n=5)
+    cone = problem.cone
+    first = working_set(problem, tol=1e-9, max_iter=0)
+    assert (first.n_svm, first.history[0].n_newton) == (2, 0)
+    largest = solve_dual(problem.kernels.gram(cone.degree * cone.centre), problem.dual, tol=1e-9)
+    response = problem.at(largest.w).best_response
+    aligned = np.sum(response * first.parameter) / np.sum(response**2)
+    assert aligned == pytest.approx(1.0, abs=0.02)
+    exact = solve_dual(problem.kernels.gram(first.parameter), problem.dual, tol=1e-9)
+    assert exact.primal <= first.value <= exact.primal * (1 + 2e-4)
+
+
+def test_first_joint_steps_move_a_part_of_many_free_samples():
+    """In a regression with a narrow tube most of 700 samples are free."""
+    problem, seen = make_problem("regression", m=700, n=4, C=10.0), RowsOfRounds()
+    result = working_set(problem, tol=1e-5, callback=seen)
+    free = problem.dual.free(result.w).sum()
+    assert free > 330
+    assert seen.sizes[0] == 300
+    assert_certified(problem, result)
+    assert result.value == pytest.approx(joint(problem, tol=1e-6).value, rel=2e-5)
+
+
 def test_the_first_bound_is_that_of_the_largest_kernel(task):
     """With the kernel of degree · centre, the dual value is a lower bound of the optimum."""
     problem = make_problem(task, m=150, n=8)
@@ -67,7 +92,8 @@ def test_the_first_bound_is_that_of_the_largest_kernel(task):
 
 
 def test_machines_between_the_response_and_the_centre_lower_the_value():
-    history = working_set(make_problem("classification", m=400, n=8), tol=1e-9).history
+    problem = make_problem("classification", m=150, n=40, C=10.0)
+    history = working_set(problem, tol=1e-9).history
     searched = [record for record in history if record.n_newton == 0]
     assert len(searched) > 2
     assert searched[-1].value < searched[0].value

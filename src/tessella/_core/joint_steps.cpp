@@ -63,7 +63,7 @@ JointSteps::JointSteps(const JointProblem& problem, State state, double scale, d
       total_(problem.total),
       scale_(scale),
       to_boundary_(to_boundary),
-      products_(copied(problem.products, f_ * f_)),
+      products_(problem.products),
       a_(copied(problem.a, f_ * r_)),
       low_(copied(problem.low, f_ * r_)),
       ratio_(copied(problem.ratio, f_)),
@@ -95,8 +95,7 @@ JointSteps::JointSteps(const JointProblem& problem, State state, double scale, d
   for (Values* own : {&half_, &root_, &cone_residual_, &R_, &unit_, &residual_, &small_square_,
                       &small_work_})
     own->resize(side);
-  for (Values* own : {&w_, &scores_, &T_, &trace_row_, &solved_sum_, &solved_trace_, &vector_})
-    own->resize(f_);
+  for (Values* own : {&w_, &scores_, &T_, &trace_row_, &vector_}) own->resize(f_);
   for (Values* own : {&h_, &sh_, &diagonal_, &side_}) own->resize(r_);
   for (Values* own : {&alpha_residual_, &below_, &above_, &theta_}) own->resize(n_);
   lapack_work_.resize(std::max<std::size_t>(64, 40 * r_));
@@ -140,7 +139,7 @@ void JointSteps::from_scaled(const Values& X, Values& out) {
 
 // <Γ_k, X> of all samples, with Γ_k = sym(a_k g_kᵀ) + sym(l_k hᵀ).
 void JointSteps::apply(const Values& a, const Values& g, const Values& low, const Values& h,
-                       const Values& X, Values& out) {
+                       const Values& X, double* out) {
   multiply('N', 'N', r_, f_, r_, X.data(), r_, a.data(), r_, thin_.data(), r_);
   for (std::size_t i = 0; i < r_; ++i) side_[i] = dot(&X[i * r_], h.data(), r_);
   for (std::size_t k = 0; k < f_; ++k)
@@ -149,7 +148,7 @@ void JointSteps::apply(const Values& a, const Values& g, const Values& low, cons
 
 // Σ_k v_k Γ_k.
 void JointSteps::adjoint(const Values& a, const Values& g, const Values& low, const Values& h,
-                         const Values& v, Values& out) {
+                         const double* v, Values& out) {
   std::fill(side_.begin(), side_.end(), 0.0);
   for (std::size_t k = 0; k < f_; ++k)
     for (std::size_t i = 0; i < r_; ++i) {
@@ -174,7 +173,7 @@ bool JointSteps::linearise() {
   std::fill(w_.begin(), w_.end(), 0.0);
   for (std::size_t k = 0; k < n_; ++k) w_[sample_[k]] += sign_[k] * state_.alpha[k];
   half_gradient();
-  apply(a_, g_, low_, h_, state_.P, scores_);
+  apply(a_, g_, low_, h_, state_.P, scores_.data());
   kernel_matrix();
 
   double worst = 0.0, kappa = 0.0;
@@ -210,7 +209,7 @@ void JointSteps::half_gradient() {
   Values& own = g_;
   for (std::size_t k = 0; k < f_; ++k)
     for (std::size_t i = 0; i < r_; ++i) thin_[k * r_ + i] = w_[k] * a_[k * r_ + i];
-  multiply('N', 'N', r_, f_, f_, thin_.data(), r_, products_.data(), f_, own.data(), r_);
+  multiply('N', 'N', r_, f_, f_, thin_.data(), r_, products_, f_, own.data(), r_);
   Values tail(r_, 0.0);
   std::fill(h_.begin(), h_.end(), 0.0);
   for (std::size_t k = 0; k < f_; ++k)
@@ -231,7 +230,7 @@ void JointSteps::half_gradient() {
       other_thin_[at] = 0.5 * own[at] + held_g_[at];
       own[at] += held_g_[at];
     }
-  adjoint(a_, other_thin_, low_, half_h, w_, half_);
+  adjoint(a_, other_thin_, low_, half_h, w_.data(), half_);
   for (std::size_t k = 0; k < half_.size(); ++k) half_[k] += held_half_[k];
 }
 
@@ -387,53 +386,52 @@ bool JointSteps::factorise() {
 
 // The equations of the sum of w and of the trace of P after the elimination of w.
 bool JointSteps::border() {
-  apply(sa_, sg_, sl_, sh_, unit_, trace_row_);
+  apply(sa_, sg_, sl_, sh_, unit_, trace_row_.data());
   for (double& value : trace_row_) value = -value;
-  std::fill(solved_sum_.begin(), solved_sum_.end(), 1.0);
-  solve(solved_sum_);
-  solved_trace_ = trace_row_;
-  solve(solved_trace_);
+  solved_border_.assign(f_, 1.0);
+  solved_border_.insert(solved_border_.end(), trace_row_.begin(), trace_row_.end());
+  solve(solved_border_, 2);
+  const double *sum = solved_border_.data(), *trace = sum + f_;
   double sums[2] = {0.0, 0.0};
   for (std::size_t k = 0; k < f_; ++k) {
-    sums[0] += solved_sum_[k];
-    sums[1] += solved_trace_[k];
+    sums[0] += sum[k];
+    sums[1] += trace[k];
   }
   small_[0] = sums[0];
   small_[1] = sums[1];
-  small_[2] = dot(trace_row_, solved_sum_);
-  small_[3] = dot(trace_row_, solved_trace_) - dot(unit_, unit_);
+  small_[2] = dot(trace_row_.data(), sum, f_);
+  small_[3] = dot(trace_row_.data(), trace, f_) - dot(unit_, unit_);
   return small_[0] * small_[3] - small_[1] * small_[2] != 0.0;
 }
 
-void JointSteps::kernel_times(const Values& v, Values& out) {
+void JointSteps::kernel_times(const double* v, double* out) {
   char lower = 'L';
   int size = static_cast<int>(f_), step = 1;
   double one = 1.0, zero = 0.0;
-  lapack_.dsymv(&lower, &size, &one, K_.data(), &size, const_cast<double*>(v.data()), &step, &zero,
-                out.data(), &step);
+  lapack_.dsymv(&lower, &size, &one, K_.data(), &size, const_cast<double*>(v), &step, &zero, out,
+                &step);
 }
 
 // The matrix of the Newton equations times a vector.
-void JointSteps::times(const Values& v, Values& out) {
+void JointSteps::times(const double* v, double* out) {
   adjoint(sa_, sg_, sl_, sh_, v, small_square_);
   apply(sa_, sg_, sl_, sh_, small_square_, out);
   Values product(f_);
-  kernel_times(v, product);
+  kernel_times(v, product.data());
   for (std::size_t k = 0; k < f_; ++k) out[k] += product[k] + T_[k] * v[k];
 }
 
-// Replaces a right-hand side by the solution, refined where rounding matters.
-void JointSteps::solve(Values& rhs) {
+// Replaces right-hand sides, one after the other, by the solutions, refined where rounding matters.
+void JointSteps::solve(Values& rhs, std::size_t columns) {
   char lower = 'L';
-  int size = static_cast<int>(f_), one = 1, failed = 0;
-  Values solution = rhs;
-  lapack_.dpotrs(&lower, &size, &one, H_.data(), &size, solution.data(), &size, &failed);
+  int size = static_cast<int>(f_), count = static_cast<int>(columns), failed = 0;
+  Values solution = rhs, rest(rhs.size());
+  lapack_.dpotrs(&lower, &size, &count, H_.data(), &size, solution.data(), &size, &failed);
   for (int round = 0; round < refinements_; ++round) {
-    Values rest(f_);
-    times(solution, rest);
-    for (std::size_t k = 0; k < f_; ++k) rest[k] = rhs[k] - rest[k];
-    lapack_.dpotrs(&lower, &size, &one, H_.data(), &size, rest.data(), &size, &failed);
-    for (std::size_t k = 0; k < f_; ++k) solution[k] += rest[k];
+    for (std::size_t c = 0; c < columns; ++c) times(&solution[c * f_], &rest[c * f_]);
+    for (std::size_t k = 0; k < rest.size(); ++k) rest[k] = rhs[k] - rest[k];
+    lapack_.dpotrs(&lower, &size, &count, H_.data(), &size, rest.data(), &size, &failed);
+    for (std::size_t k = 0; k < rest.size(); ++k) solution[k] += rest[k];
   }
   rhs.swap(solution);
 }
@@ -446,7 +444,7 @@ JointSteps::Step JointSteps::newton_step(const Values& rl, const Values& ru, con
     rhs[sample_[k]] += sign_[k] * rho[k] / theta_[k];
   }
   for (std::size_t k = 0; k < pushed.size(); ++k) pushed[k] = rX[k] - residual_[k];
-  apply(sa_, sg_, sl_, sh_, pushed, vector_);
+  apply(sa_, sg_, sl_, sh_, pushed, vector_.data());
   for (std::size_t k = 0; k < f_; ++k) rhs[k] = T_[k] * rhs[k] - vector_[k];
   solve(rhs);
 
@@ -458,19 +456,19 @@ JointSteps::Step JointSteps::newton_step(const Values& rl, const Values& ru, con
   step.xi = (small_[0] * trace - small_[2] * sum) / determinant;
   step.w = std::move(rhs);
   for (std::size_t k = 0; k < f_; ++k)
-    step.w[k] -= solved_sum_[k] * step.nu + solved_trace_[k] * step.xi;
+    step.w[k] -= solved_border_[k] * step.nu + solved_border_[f_ + k] * step.xi;
 
   step.X.resize(r_ * r_);
   step.Z.resize(r_ * r_);
-  adjoint(sa_, sg_, sl_, sh_, step.w, small_square_);
+  adjoint(sa_, sg_, sl_, sh_, step.w.data(), small_square_);
   for (std::size_t k = 0; k < step.X.size(); ++k) {
     const double pull = small_square_[k] - step.xi * unit_[k];
     step.X[k] = pushed[k] + pull;
     step.Z[k] = residual_[k] - pull;
   }
   Values change(f_);
-  kernel_times(step.w, change);
-  apply(sa_, sg_, sl_, sh_, step.X, vector_);
+  kernel_times(step.w.data(), change.data());
+  apply(sa_, sg_, sl_, sh_, step.X, vector_.data());
   for (std::size_t k = 0; k < f_; ++k) change[k] += step.nu + vector_[k];
 
   // Of the two parts of a sample, only the one with the larger theta is a safe divisor.
@@ -545,7 +543,7 @@ bool JointSteps::move(const Step& step, double length) {
   from_scaled(step.X, dP);
   // S is computed from its equation, and not from its scaled change, so that the equation holds up
   // to rounding.
-  adjoint(a_, g_, low_, h_, step.w, pull);
+  adjoint(a_, g_, low_, h_, step.w.data(), pull);
   for (std::size_t k = 0; k < dP.size(); ++k) {
     const bool on_diagonal = k % (r_ + 1) == 0;
     state_.P[k] += length * dP[k];

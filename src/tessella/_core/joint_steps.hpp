@@ -17,6 +17,7 @@ namespace tessella {
 struct JointProblem {
   std::size_t samples, directions, parts;
   // Kernel values are products_ij a_i·P a_j + ratio_i a_i·P l_j + ratio_j l_i·P a_j + box l_i·P l_j.
+  // The products are not copied.
   const double *products, *a, *low, *ratio;
   double box;
   // Samples that are held: their part of the sensitivities sym(a gᵀ) + sym(l hᵀ) and of ½ D(w).
@@ -64,13 +65,13 @@ class JointSteps {
   double complementarity_after(const Step& step, double length) const;
   bool move(const Step& step, double length);
 
-  void solve(Values& rhs);
-  void times(const Values& v, Values& out);
-  void kernel_times(const Values& v, Values& out);
+  void solve(Values& rhs, std::size_t columns = 1);
+  void times(const double* v, double* out);
+  void kernel_times(const double* v, double* out);
   void apply(const Values& a, const Values& g, const Values& low, const Values& h, const Values& X,
-             Values& out);
+             double* out);
   void adjoint(const Values& a, const Values& g, const Values& low, const Values& h,
-               const Values& v, Values& out);
+               const double* v, Values& out);
   double room(const Values& change);
   void turned(const Values& thin, Values& out);
   void to_scaled(const Values& D, Values& out);
@@ -84,7 +85,8 @@ class JointSteps {
   LinearAlgebra lapack_;
   std::size_t f_, r_, n_;
   double box_, sum_w_, total_, scale_, to_boundary_;
-  Values products_, a_, low_, ratio_, held_g_, held_h_, held_half_;
+  const double* products_;
+  Values a_, low_, ratio_, held_g_, held_h_, held_half_;
   std::vector<std::size_t> sample_, partner_;
   Values sign_, cost_, upper_, curvature_;
   std::vector<char> bounded_;
@@ -101,7 +103,7 @@ class JointSteps {
   // Of the current Newton equations, in scaled variables.
   int refinements_ = 0;
   Values below_, above_, theta_, T_, R_, diagonal_, unit_, residual_;
-  Values sa_, sg_, sl_, sh_, H_, trace_row_, solved_sum_, solved_trace_;
+  Values sa_, sg_, sl_, sh_, H_, trace_row_, solved_border_;
   double small_[4] = {0.0, 0.0, 0.0, 0.0};
 
   // Workspaces.

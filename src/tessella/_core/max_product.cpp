@@ -34,6 +34,33 @@ void for_row_blocks(std::size_t rows, int threads, const Scratch& scratch, const
                });
 }
 
+// The first panel of a block of rows that has to be computed: in a symmetric matrix, the one with
+// its part of the diagonal.
+std::size_t first_panel(bool symmetric, std::size_t row) {
+  return symmetric ? row / kPanel * kPanel : 0;
+}
+
+// Copies the entries above the diagonal of a square matrix to those below.
+template <class T>
+void mirror(T* out, std::size_t side, std::size_t stride, int threads) {
+  constexpr std::size_t kTile = 32;  // two tiles fit in the first-level cache
+  const std::size_t tiles = (side + kTile - 1) / kTile;
+  parallel_for(
+      tiles, 1, thread_places(tiles, 1, threads),
+      [&](std::size_t, std::size_t begin, std::size_t end) noexcept {
+        for (std::size_t tile = begin; tile < end; ++tile)
+          for (std::size_t left = 0; left <= tile * kTile; left += kTile)
+            for (std::size_t i = tile * kTile; i < std::min(side, (tile + 1) * kTile); ++i)
+              for (std::size_t j = left; j < std::min(i, left + kTile); ++j)
+                out[i * stride + j] = out[j * stride + i];
+      });
+}
+
+bool same(const Factors& left, const Factors& right) {
+  return left.room == right.room && left.high == right.high && left.first == right.first &&
+         left.second == right.second;
+}
+
 struct BlockSums {
   RowBlock rows;
   std::vector<double> sums;
@@ -47,12 +74,16 @@ void max_product(const double* left, std::size_t rows, const double* right, std:
   if (rows == 0 || cols == 0) return;
   const std::vector<double> packed = pack_panels(right, cols, features);
   const RowLoops<T>& loops = row_loops<T>();
-  for_row_blocks(
-      rows, worth_threads(rows, cols, features, threads), RowBlock(features),
-      [&](RowBlock& block, std::size_t first, std::size_t count) {
-        loops.product_rows(block.pack(left, first, count), count, packed.data(), cols, features,
-                           out + first * stride, stride);
-      });
+  const bool symmetric = left == right && rows == cols;
+  const int used = worth_threads(rows, cols, features, threads);
+  for_row_blocks(rows, used, RowBlock(features),
+                 [&](RowBlock& block, std::size_t first, std::size_t count) {
+                   const std::size_t j = first_panel(symmetric, first);
+                   loops.product_rows(block.pack(left, first, count), count,
+                                      packed.data() + j * features, cols - j, features,
+                                      out + first * stride + j, stride);
+                 });
+  if (symmetric) mirror(out, rows, stride, used);
 }
 
 void max_product_apply(const double* left, std::size_t rows, const double* right,
@@ -88,15 +119,19 @@ void kernel_matrix(const KernelSide& left, const KernelSide& right, const Factor
   const FactorPanels packed(right.factors, right.count, sizes);
   const Factors panels = packed.factors();
   const RowLoops<T>& loops = row_loops<T>();
-  for_row_blocks(
-      left.count,
-      worth_threads(left.count, right.count, sizes.features + sizes.rank + 2 * sizes.thin,
-                    threads),
-      FactorBlock(sizes),
-      [&](FactorBlock& block, std::size_t first, std::size_t count) {
-        loops.kernel_rows(block.pack(left.factors, first, count), count, panels, right.count,
-                          sizes, out + first * stride, stride);
-      });
+  const bool symmetric = left.count == right.count && same(left.factors, right.factors);
+  const int used = worth_threads(left.count, right.count,
+                                 sizes.features + sizes.rank + 2 * sizes.thin, threads);
+  for_row_blocks(left.count, used, FactorBlock(sizes),
+                 [&](FactorBlock& block, std::size_t first, std::size_t count) {
+                   const std::size_t j = first_panel(symmetric, first);
+                   const Factors rest{panels.room + j * sizes.features,
+                                      panels.high + j * sizes.rank, panels.first + j * sizes.thin,
+                                      panels.second + j * sizes.thin};
+                   loops.kernel_rows(block.pack(left.factors, first, count), count, rest,
+                                     right.count - j, sizes, out + first * stride + j, stride);
+                 });
+  if (symmetric) mirror(out, left.count, stride, used);
 }
 
 void kernel_apply(const KernelSide& left, const KernelSide& right, const FactorSizes& sizes,

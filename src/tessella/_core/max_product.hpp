@@ -18,7 +18,8 @@ inline double dot(const double* a, const double* b, std::size_t size) {
   return sum;
 }
 
-// B itself; `out` has `stride` elements between the starts of two rows.
+// B itself; `out` has `stride` elements between the starts of two rows. Of the symmetric matrix of
+// the same rows on both sides, here and below, one half is computed and copied to the other.
 template <class T>
 void max_product(const double* left, std::size_t rows, const double* right, std::size_t cols,
                  std::size_t features, T* out, std::size_t stride, int threads);

@@ -363,7 +363,13 @@ std::vector<double> values_of(const Matrix& given) {
   return {given.data(), given.data() + given.shape(0) * given.shape(1)};
 }
 
-void make_joint_steps(tessella::JointSteps* steps, const Matrix& products, const Matrix& a,
+// The steps, and the array that they read.
+struct KeptJointSteps {
+  Matrix products;
+  tessella::JointSteps steps;
+};
+
+void make_joint_steps(KeptJointSteps* kept, const Matrix& products, const Matrix& a,
                       const Matrix& low, const Vector& ratio, double box, const Matrix& held_g,
                       const Vector& held_h, const Matrix& held_half_gradient,
                       const Numbers& sample, const Vector& sign, const Vector& cost,
@@ -392,7 +398,8 @@ void make_joint_steps(tessella::JointSteps* steps, const Matrix& products, const
   tessella::JointSteps::State state{values_of(alpha), values_of(zl), values_of(zu), values_of(P),
                                     values_of(S), nu, xi};
   const Computing computing;
-  new (steps) tessella::JointSteps(problem, std::move(state), scale, to_boundary, routines);
+  new (kept) KeptJointSteps{
+      products, tessella::JointSteps(problem, std::move(state), scale, to_boundary, routines)};
 }
 
 template <class Array>
@@ -401,9 +408,9 @@ void write(const std::vector<double>& values, Array& out) {
   std::copy(values.begin(), values.end(), out.data());
 }
 
-nb::tuple read_joint_steps(const tessella::JointSteps& steps, MutableVector alpha,
-                           MutableVector zl, MutableVector zu, MutableMatrix P, MutableMatrix S) {
-  const auto& state = steps.state();
+nb::tuple read_joint_steps(const KeptJointSteps& kept, MutableVector alpha, MutableVector zl,
+                           MutableVector zu, MutableMatrix P, MutableMatrix S) {
+  const auto& state = kept.steps.state();
   write(state.alpha, alpha);
   write(state.zl, zl);
   write(state.zu, zu);
@@ -413,17 +420,18 @@ nb::tuple read_joint_steps(const tessella::JointSteps& steps, MutableVector alph
 }
 
 void bind_joint_steps(nb::module_& m) {
-  using Steps = tessella::JointSteps;
-  nb::class_<Steps>(m, "JointSteps", "Interior point steps over a matrix P and some samples.")
-      .def("__init__", &make_joint_steps, "products"_a, "a"_a, "low"_a, "ratio"_a, "box"_a,
+  nb::class_<KeptJointSteps>(m, "JointSteps",
+                             "Interior point steps over a matrix P and some samples.")
+      .def("__init__", &make_joint_steps, "products"_a.noconvert(), "a"_a, "low"_a, "ratio"_a, "box"_a,
            "held_g"_a, "held_h"_a, "held_half_gradient"_a, "sample"_a, "sign"_a, "cost"_a,
            "upper"_a, "curvature"_a, "sum_w"_a, "total"_a, "alpha"_a, "zl"_a, "zu"_a, "P"_a, "S"_a,
            "nu"_a, "xi"_a, "scale"_a, "to_boundary"_a, "blas"_a, "lapack"_a)
-      .def("advance", [](Steps& steps) {
+      .def("advance", [](KeptJointSteps& kept) {
         const Computing computing;
-        return steps.advance();
+        return kept.steps.advance();
       }, "Takes a step; returns its length, 0 if rounding prevents a step.")
-      .def_prop_ro("merit", &Steps::merit, "The largest of the relative residuals.")
+      .def_prop_ro("merit", [](const KeptJointSteps& kept) { return kept.steps.merit(); },
+                   "The largest of the relative residuals.")
       .def("read", &read_joint_steps, "alpha"_a.noconvert(), "zl"_a.noconvert(),
            "zu"_a.noconvert(), "P"_a.noconvert(), "S"_a.noconvert(),
            "Writes the state to the arrays; returns (nu, xi).");

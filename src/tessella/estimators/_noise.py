@@ -103,17 +103,14 @@ def _ridge_variance(K: FloatArray, y: FloatArray, weight: FloatArray) -> float:
     """
     root = np.sqrt(weight)
     values, U = np.linalg.eigh(root[:, None] * K * root)
-    values, squares = np.maximum(values, 0.0), U**2
+    values = np.maximum(values, 0.0)
     target, one = U.T @ (root * y), U.T @ root
-    best, variance = np.inf, 0.0
-    for ridge in _RIDGES:
-        g = 1.0 / (values + ridge)
-        total = one @ (g * one)
-        ones = U @ (g * one)
-        # Both in the coordinates root * (.), in which a is root * (U g Uᵀ root (y - b)).
-        a = U @ (g * target) - ones * ((one * g) @ target / total)
-        H = squares @ g - ones**2 / total
-        error = float(np.mean((a / H) ** 2))
-        if error < best:
-            best, variance = error, ridge * float(a @ a) / float(H.sum())
-    return variance
+    g = 1.0 / (values + _RIDGES[:, None])  # the columns of all other matrices belong to the ridges
+    total = g @ one**2
+    ones = U @ (g * one).T
+    # Both in the coordinates root * (.), in which a is root * (U g Uᵀ root (y - b)).
+    a = U @ (g * target).T - ones * ((g * one) @ target / total)
+    H = U**2 @ g.T - ones**2 / total
+    errors = np.mean((a / H) ** 2, axis=0)
+    best = int(np.argmin(np.where(np.isnan(errors), np.inf, errors)))
+    return float(_RIDGES[best] * (a[:, best] @ a[:, best]) / H[:, best].sum())

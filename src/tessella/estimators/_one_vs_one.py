@@ -106,7 +106,7 @@ class OneVsOneMixin:
 def encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], FloatArray]:
     """Return the sorted classes, and for each sample the position of its class among them."""
     require_labels(y)
-    if y.dtype.kind not in "biu":  # whole numbers always are labels
+    if not _are_whole(y):  # which always are labels
         check_classification_targets(y)
     # Rows of weight zero count as absent, and so does a class that only they have.
     present = weight > 0
@@ -125,6 +125,13 @@ def encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], Fl
     codes = np.zeros(len(y))
     codes[present] = numbers
     return classes, codes
+
+
+def _are_whole(y: NDArray[Any]) -> bool:
+    """Return whether labels are whole numbers, which takes microseconds to see."""
+    if y.dtype.kind == "f":
+        return bool((y == np.rint(y)).all() and np.isfinite(y).all())
+    return y.dtype.kind in "biu"
 
 
 def require_labels(y: NDArray[Any]) -> None:

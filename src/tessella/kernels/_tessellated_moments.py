@@ -16,6 +16,8 @@ from tessella.kernels._sensitivity import (
 )
 from tessella.kernels._tessellated_basis import Side
 
+_FEW_MONOMIALS = 32  # with which products with a whole matrix take less time than its factors
+
 
 class TessellatedMoments(MatrixMoments):
     """Moments of a dual vector w for tessellated kernels.
@@ -60,6 +62,8 @@ class TessellatedMoments(MatrixMoments):
 
     def scores(self, P: FloatArray) -> FloatArray:
         """See :meth:`Moments.scores`."""
+        if len(self._pushed) == 1 and len(P) <= 2 * _FEW_MONOMIALS:
+            return self._scores_of_matrix(P)
         return self.factor_scores(symmetric_factors(P))
 
     def factor_scores(self, factors: Factors) -> FloatArray:
@@ -77,6 +81,18 @@ class TessellatedMoments(MatrixMoments):
             result += np.einsum("kr,kr->k", ours.high[k], pushed)
             result += ours.moment[k] @ low_sum
             result += ours.low[k] @ mixed
+        return result
+
+    def _scores_of_matrix(self, P: FloatArray) -> FloatArray:
+        """Return the scores for a symmetric P and one power of z, without factors of P."""
+        side, basis = self._side, self._side.basis
+        high, low = basis.split(P)
+        both, mixed = basis.split(high.T)
+        own = basis.split(low.T)[1]
+        tail = basis.box_moments[0, 0] * self._low_sum
+        result: FloatArray = np.einsum("kp,kp->k", side.zeta_high @ both, self._pushed[0])
+        result += side.moment_ratio * (side.zeta_high @ (self._low_sum @ mixed))
+        result += side.zeta_low @ (mixed @ self._moment_sums[0] + own @ tail)
         return result
 
     def _scores_of_one_power(self, left: FloatArray, right: FloatArray) -> FloatArray:

@@ -30,12 +30,14 @@ class ProductPair:
     def __init__(self, sides: tuple[Side, Side], left: FloatArray, right: FloatArray) -> None:
         self._sides = sides
         self.basis = sides[0].basis
+        symmetric = left is right and sides[0] is sides[1]
         wide = left.shape[1] > self.basis.half and len(self.basis.groups) == 1
-        if wide and left is right and sides[0] is sides[1]:
+        if wide and symmetric:
             self._left, self._first = sides[0].condensed(left)
             self._right, self._second = self._left, self._first
             return
-        self._set_factors(sides[0].factor(left), sides[1].factor(right))
+        ours = sides[0].factor(left)
+        self._set_factors(ours, ours if symmetric else sides[1].factor(right))
 
     @classmethod
     def of_factors(cls, sides: tuple[Side, Side], factors: tuple[Factor, Factor]) -> ProductPair:
@@ -47,7 +49,8 @@ class ProductPair:
 
     def _set_factors(self, ours: Factor, theirs: Factor) -> None:
         self._left, self._right = ours.high, theirs.high
-        self._first, self._second = ours.separable, theirs.separable
+        self._first = ours.separable
+        self._second = self._first if theirs is ours else theirs.separable
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -56,8 +59,9 @@ class ProductPair:
 
     def subtract_means(self, row_means: FloatArray, mean: float) -> None:
         """Centre the matrix of a side with itself, given its row means and its mean."""
+        same = self._second is self._first
         self._first = centred_separable(*self._first, row_means, mean)
-        self._second = centred_separable(*self._second, row_means, mean)
+        self._second = self._first if same else centred_separable(*self._second, row_means, mean)
 
     @property
     def form(self) -> ProductForm:

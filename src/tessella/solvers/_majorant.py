@@ -13,6 +13,10 @@ value is minimised between P and the centre, and the kernel of the next machine 
 that of the new P. It keeps a part of all directions: with the kernel of P alone, directions that P
 lacks would cost nothing, and D(w) could be of any size there. Later rounds minimise the value
 between P and the best response to that machine.
+
+With few features D(w) has several directions. The machine of the largest kernel only tells them,
+and is solved roughly. The first pair is that of its best response, from which the interior point
+method gains more than further machines would.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ _ALONE = 1e-3  # part of the gradient beyond its leading direction that is as go
 _REST = 0.3  # part of its parameter that has the shares of the gradient
 _ROUGH = 0.2  # gap of machines that only tell the directions of the first parameter
 _CLOSER = 1e-3  # gap of machines that prove a bound
+_CLOSE_ENOUGH = 1e-4  # gap of a machine with a first parameter, which another step will change
 _BEYOND = 0.03  # part of all directions in the kernel of these machines
 _SHRINK = 0.4  # what a round leaves of the directions outside of the parameter
 _WORTH = 0.5  # part of the gap that a round may leave for another one to be worth it
@@ -42,6 +47,8 @@ _CLOSE = 1.5  # ratio of the ends of an interval in which no further machine is 
 
 def majorant_start(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
     """Record certified pairs of a few machines, until these do not gain much any more.
+
+    With few features that is a single pair.
 
     Parameters
     ----------
@@ -59,14 +66,13 @@ def majorant_start(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
     """
     cone, problem = run.problem.cone, run.problem
     run.count_first_kernel()
+    if cone.degree < _MANY:
+        _pair_of_response(run, w0, svm_tol)
+        return
     largest = cone.degree * cone.centre
-    w, point = _largest_machines(run, w0, svm_tol)
+    _, point = _largest_machines(run, w0, svm_tol)
     end, left = cone.centre, 1.0
-    if len(problem.dual.starts) > 1 or cone.degree < _MANY:
-        first = point.best_response
-        run.record(first, run.svm_at(first, w0, svm_tol).w, left)
-    else:
-        _graded_pairs(run, point, w0, svm_tol)
+    _graded_pairs(run, point, w0, svm_tol)
     while (gap := run.gap) < _LEAST_PROMISING:
         _search(run, end, svm_tol)
         if run.gap > _WORTH * gap:
@@ -76,6 +82,17 @@ def majorant_start(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
         point = problem.at(run.svm_at(P + left * (largest - P), w, svm_tol, P).w)
         run.raise_bound(point)
         end = point.best_response
+
+
+def _pair_of_response(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
+    """Record the pair of the best response to the machine with the largest kernel.
+
+    With few features this machine only tells the directions, and the interior point method gets
+    further from its response than more machines would.
+    """
+    w, point = _largest_machines(run, w0, max(svm_tol, _ROUGH))
+    first = point.best_response
+    run.record(first, run.svm_at(first, w, max(svm_tol, _CLOSE_ENOUGH)).w, 1.0)
 
 
 def _graded_pairs(run: Run, point: DualPoint, w0: FloatArray | None, svm_tol: float) -> None:
@@ -160,7 +177,7 @@ def _search(run: Run, end: Point, svm_tol: float) -> None:
         return inner(gradient, end) > inner(gradient, start)
 
     low, high, step = 0.0, 1.0, _FIRST_STEP
-    if not falls(run.problem.at(w).gradient):
+    if not falls(run.best_point.gradient):
         return
     for _ in range(_SEARCH_STEPS):
         P = start + step * (end - start)

@@ -149,6 +149,7 @@ class Run:
         self._history: list[IterationRecord] = []
         self._n_svm = self._svm_iter = self._n_newton = self._least_iterations = 0
         self._best: tuple[Point, FloatArray, Certificate] | None = None
+        self._best_point: DualPoint | None = None  # of that pair, where its moments are known
         self._bound = -np.inf
         self._bound_w: FloatArray | None = None
         self._workspace = KernelWorkspace(problem.kernels.dtype)
@@ -200,6 +201,13 @@ class Run:
         """Parameter and dual vector of the best certified pair so far."""
         assert self._best is not None
         return self._best[0], self._best[1]
+
+    @property
+    def best_point(self) -> DualPoint:
+        """The dual vector of the best certified pair, with its gradient and bound."""
+        if self._best_point is None:
+            self._best_point = self.problem.at(self.best[1])
+        return self._best_point
 
     @property
     def value(self) -> float:
@@ -477,6 +485,7 @@ class Run:
         self._bound, self._bound_w = dual.kappa(w), w
         P = self.problem.kernels.plain_parameter if fixed is None else fixed
         self._best = (P, w, Certificate(loss, self._bound, intercept))
+        self._best_point = None
 
     def keep_roughly(self, P: Point, w: FloatArray) -> None:
         """Keep a pair with a lower bound that needs no decomposition and no pass over a dictionary.
@@ -492,6 +501,7 @@ class Run:
             self._bound, self._bound_w = bound, w_bound
         if upper < self.value:
             self._best = (P, point.w, Certificate(upper, self._bound, intercept))
+            self._best_point = point
 
     def replace(self, P: Point, w: FloatArray) -> bool:
         """Replace the best pair by a sparser one if its certificate is nearly as good.
@@ -521,6 +531,7 @@ class Run:
         if met and relative_gap(upper, self._bound) > self.tol:
             return False
         self._best = (P.copy(), point.w.copy(), Certificate(upper, self._bound, intercept))
+        self._best_point = point
         return True
 
     def raise_bound(self, point: DualPoint) -> None:
@@ -534,6 +545,7 @@ class Run:
         self.raise_bound(point)
         if np.isfinite(certificate.upper) and certificate.upper < self.value:
             self._best = (P.copy(), point.w.copy(), certificate)
+            self._best_point = point
 
     def finish(self, status: SolverStatus) -> SolverResult:
         """Return the best certified pair as a result with the given status.

@@ -38,6 +38,7 @@ FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 _BEYOND_TOP = 0.02  # largest distance of ξ from the support, relative to it
+_OF_ROOM = 0.9  # largest part of the room within its bounds by which a dual variable moves
 _OF_BOUNDS = 0.1  # complementarity of all bounds, as a part of that of the cone
 
 
@@ -159,6 +160,19 @@ class RestrictedProblem(CentralPathProblem):
             total=cone.total,
         )
 
+    def start_values(self, w: FloatArray, M: Point) -> tuple[FloatArray, Point]:
+        """Return the scores and ½ D(w) of :meth:`linearise`, if possible without a kernel matrix.
+
+        The moments of several machines or of a dictionary take longer than their matrices.
+        """
+        if len(self.dual.starts) > 1 or not isinstance(self.cone, PSD):
+            here = self.linearise(w, M, self.cone.factor(M))
+            return here.scores, here.half_gradient
+        moments = self._kernels.moments(w)
+        half_gradient = 0.5 * moments.gradient + self._held.adjoint(w)
+        scores = moments.scores(M) + self._held.apply(M)
+        return scores, half_gradient + self._held_half_gradient
+
     def linearise(self, w: FloatArray, M: Point, L: Point) -> Linearisation:
         """See :meth:`CentralPathProblem.linearise`."""
         moments = self._kernels.moments(w)
@@ -264,7 +278,7 @@ def state_near(
 
 
 def state_at(
-    problem: CentralPathProblem, M: Point, w: FloatArray, residual: FloatArray, gap: float
+    problem: RestrictedProblem, M: Point, w: FloatArray, residual: FloatArray, gap: float
 ) -> tuple[CentralPathState, float]:
     """Return an iterate at the answer of machines, and the scale of the scores.
 
@@ -273,7 +287,7 @@ def state_at(
 
     Parameters
     ----------
-    problem : CentralPathProblem
+    problem : RestrictedProblem
         Problem to solve.
     M : Point
         Parameter from the interior of the cone.
@@ -285,29 +299,62 @@ def state_at(
         Relative gap that is left.
     """
     halves, cone, dual = problem.halves, problem.cone, problem.dual
-    here = problem.linearise(w, M, cone.factor(M))
-    offsets = dual.linear - residual - here.scores
+    scores, half_gradient = problem.start_values(w, M)
+    offsets = dual.linear - residual - scores
     nu = np.array([np.median(offsets[rows]) for rows in dual.machines])
-    scale = max(float(np.abs(dual.linear).max()), float(np.abs(here.scores).max()), 1e-12)
-    top = cone.support(cone.spectrum(here.half_gradient))
+    scale = max(float(np.abs(dual.linear).max()), float(np.abs(scores).max()), 1e-12)
+    top = cone.support(cone.spectrum(half_gradient))
     xi = max((1.0 + min(_BEYOND_TOP, gap)) * top, 1e-12)
-    left = xi - inner(here.half_gradient, M)  # complementarity of the cone
+    left = xi - inner(half_gradient, M)  # complementarity of the cone
     mu = _OF_BOUNDS * left / max(halves.n_bounds, 1)
     # A part that is at a bound has the distance that goes with its multiplier.
-    slope = halves.sign * (here.scores + nu[dual.machine_of])[halves.sample] - halves.cost
+    slope = halves.sign * (scores + nu[dual.machine_of])[halves.sample] - halves.cost
     given = halves.given(w)
     least = np.minimum(mu / np.maximum(np.abs(slope), 0.1 * scale), 0.1 * halves.upper)
     inside = np.clip(given, least, halves.upper - least, where=halves.bounded, out=given.copy())
+    inside = _balanced(inside, given, least, halves, dual)
     state = CentralPathState(
         alpha=inside,
         M=M,
         zl=np.where(halves.bounded, mu / halves.below(inside), 0.0),
         zu=np.where(halves.bounded, mu / halves.above(inside), 0.0),
-        S=xi * cone.unit - here.half_gradient,
+        S=xi * cone.unit - half_gradient,
         nu=nu,
         xi=xi,
     )
     return state, scale
+
+
+def _balanced(
+    inside: FloatArray, given: FloatArray, least: FloatArray, halves: Halves, dual: DualProblem
+) -> FloatArray:
+    """Return parts that are inside their bounds, with the sums of the dual vector as given.
+
+    A kernel that is not centred has a large constant part. With another sum, it would change the
+    scores by far more than their residuals, and the iteration would take many steps to return.
+
+    Parameters
+    ----------
+    inside : ndarray of shape (N,)
+        Parts, at least `least` away from their bounds.
+    given : ndarray of shape (N,)
+        Parts with the sums to keep.
+    least : ndarray of shape (N,)
+        Distance from the bounds that the parts keep.
+    halves : Halves
+        The parts of the dual vector.
+    dual : DualProblem
+        The machines, each with a sum of its own.
+    """
+    machine, count = dual.machine_of[halves.sample], len(dual.starts)
+    change = np.bincount(machine, halves.sign * (inside - given), minlength=count)
+    falls = halves.sign * change[machine] > 0.0
+    room = np.where(falls, inside - least, halves.upper - least - inside)
+    room = np.where(halves.bounded, room, 0.0)
+    total = np.bincount(machine, room, minlength=count)
+    share = np.clip(change / np.maximum(total, 1e-300), -_OF_ROOM, _OF_ROOM)
+    balanced: FloatArray = inside - halves.sign * share[machine] * room
+    return balanced
 
 
 def inwards(halves: Halves, w: FloatArray) -> FloatArray:

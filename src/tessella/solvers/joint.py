@@ -98,7 +98,7 @@ def _iterate(run: Run, P0: Point, w0: FloatArray | None, *, resumed: bool) -> So
         run.record(P0, np.zeros(run.problem.dual.size), 0.0)  # certifies that w = 0 is optimal
     elif run.problem.dual.is_smooth and not resumed and machines_come_first(run.problem.cone):
         majorant_start(run, w0, 0.1 * run.tol)
-        if run.gap < DEFAULT_SETTINGS.near:
+        if run.gap < DEFAULT_SETTINGS.near_of_many:
             P0, w0 = run.best
     whole = WholeProblem(run.problem)
     method = InteriorPoint(whole, *_start(run.problem, whole, P0, w0))

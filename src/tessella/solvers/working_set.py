@@ -104,9 +104,15 @@ class WorkingSetSettings:
         See `few_params`.
     near_rows : int
         Smallest size of the working set if the rounds go on from such a pair.
+    most_near_rows : int
+        Largest size of the first working sets then. The first round mainly moves P, which a part of
+        the free samples determines well enough.
     near : float
-        Largest gap of the pair of a few machines from which the rounds go on. From a pair that is
-        farther away, the interior point method would take more steps than from a subsample.
+        Largest gap of the pair of a few machines from which the rounds go on, if P has few entries.
+        From a pair that is farther away, the interior point method would take more steps than from
+        a subsample.
+    near_of_many : float
+        The same for a parameter of many features, whose steps cost more.
     """
 
     first_rows: int = 200
@@ -136,10 +142,12 @@ class WorkingSetSettings:
     trim: float = 0.03
     shrink: float = 0.3
     many_params: int = 48
-    few_params: int = 20
+    few_params: int = 24
     few_rows: int = 1000
-    near: float = 0.15
+    near: float = 0.6
+    near_of_many: float = 0.15
     near_rows: int = 100
+    most_near_rows: int = 300
 
 
 DEFAULT_SETTINGS = WorkingSetSettings()
@@ -211,8 +219,9 @@ def working_set(
     A round costs one kernel matrix and one warm SVM on m samples, two certificates of
     O(m · support · n_P), and about fifteen Cholesky factorisations of the side of the working set.
     The size of the working set is 1.2 times the number of free samples, at least 200 (or 4 n_P)
-    and at first at most 800, because P has few degrees of freedom and a random part of the free
-    samples determines it well enough until the gap is small. The method holds the rows of one
+    and at first at most 800, or 300 if the first P comes from machines on all samples, because P
+    has few degrees of freedom and a random part of the free samples determines it well enough until
+    the gap is small. The method holds the rows of one
     kernel matrix that the SVM visits, as many as memory allows, or the whole matrix up to 2,000
     rows and for kernel sets without single rows. If a round raises the value, the step is
     shortened. In this case, and if a round leaves more than a fifth of the gap, the working set is
@@ -293,9 +302,12 @@ class _WorkingSet:
         if self._majorant_pays():
             self._run.phase(f"first kernel from machines on {self._dual.size} rows")
             majorant_start(self._run, self._w, 0.1 * self._run.tol)
-            if self._run.gap < settings.near or 2 * self._least_rows >= self._dual.size:
+            many = machines_come_first(self._cone, settings)
+            near = settings.near_of_many if many else settings.near
+            if self._run.gap < near or 2 * self._least_rows >= self._dual.size:
                 few = settings.rows_per_param * self._cone.effective_degree
                 self._least_rows = min(self._least_rows, max(settings.near_rows, few))
+                self._most_rows = max(settings.most_near_rows, self._least_rows)
                 first, self._w = self._run.best
                 self._is_solved = True
                 return first
@@ -382,10 +394,16 @@ class _WorkingSet:
             return stop.status
 
     def _sparsify(self) -> None:
-        """Replace a best pair from the interior by a pair with exact zeros."""
+        """Replace a best pair from the interior by a pair with exact zeros.
+
+        The settled vector of the joint step is seldom near enough, and a machine on few rows takes
+        no longer than to see whether it is.
+        """
         run, (P, w) = self._run, self._run.best
         assert self._w is not None
-        if np.array_equal(w, self._w) or run.replace(P, self._w):
+        if np.array_equal(w, self._w):
+            return
+        if self._dual.size > self._settings.few_rows and run.replace(P, self._w):
             return
         run.replace(P, run.svm_at(P, self._w, self._svm_tol()).w)
 
@@ -441,8 +459,7 @@ class _WorkingSet:
 
     def _answer_of_best(self) -> SvmAnswer:
         """Return the machine of the current parameter, whose pair has been recorded."""
-        assert self._w is not None
-        self._point = self._face_point = point = self._problem.at(self._w)
+        self._point = self._face_point = point = self._run.best_point
         return SvmAnswer(point.w, point.residuals(self._P), point.dual_value(self._P))
 
     def _record(self, point: DualPoint, step: float) -> DualPoint:

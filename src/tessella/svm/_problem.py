@@ -148,7 +148,7 @@ class DualProblem:
         """Position of the first sample of each machine; an array of shape (n_machines,)."""
         return self._edges[:-1]
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of samples m, of all machines together."""
         return int(self._edges[-1])
@@ -295,7 +295,7 @@ class DualProblem:
         given = np.asarray(w, dtype=np.float64)
         if given.shape != (self.size,):
             raise ValueError(f"w has shape {given.shape}, expected ({self.size},).")
-        clipped: FloatArray = np.clip(given, self.lower, self.upper)
+        clipped: FloatArray = np.minimum(np.maximum(given, self.lower), self.upper)
         excess, size = self.sums(clipped), self.sums(np.abs(clipped))
         for k in np.flatnonzero(~(np.abs(excess) <= 0.5 * _BALANCED * size)):
             self.each[k]._balance(clipped[self.machines[k]])
