@@ -10,7 +10,13 @@ import pytest
 from tessella.kernels import TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import Run, StopRun, working_set
-from tessella.solvers._factor_descent import _direction, _leading_factor, _Passes, descend
+from tessella.solvers._factor_descent import (
+    _direction,
+    _leading_factor,
+    _near_rows,
+    _Passes,
+    descend,
+)
 from tessella.solvers._majorant import balanced_start
 from tessella.svm import DualProblem
 
@@ -76,6 +82,43 @@ def test_passes_are_limited():
     already = run._n_svm
     descend(run, P, w, 8, 4)
     assert run._n_svm - already == 4
+
+
+def test_later_passes_see_the_samples_near_a_margin_and_count():
+    """Their answers are feasible for all samples, and nearly those of machines on all of them."""
+    problem = problem_of(1500, 3, C=50.0)
+    run = run_of(problem)
+    passes = _Passes(run, np.zeros(problem.dual.size), 100)
+    passes._tol = 1e-9
+    P, _ = balanced_start(run_of(problem), None)
+    U = _leading_factor(P, 6)
+    passes._first_at(U)
+    near = U + 1e-4 * np.random.default_rng(1).standard_normal(U.shape)
+    value, slope, w = passes._at(near)
+    assert len(passes._rows) < 0.6 * problem.dual.size
+    assert not np.delete(w, passes._rows).any()
+    np.testing.assert_allclose(problem.dual.sums(w), 0.0, atol=1e-9 * np.abs(w).sum())
+    whole = _Passes(run_of(problem), np.zeros(problem.dual.size), 100)
+    whole._tol = 1e-9
+    expected = whole._at(near)
+    assert value == pytest.approx(expected[0], rel=1e-6)
+    np.testing.assert_allclose(slope, expected[1], atol=1e-4 * abs(expected[1]).max())
+    assert run._n_svm == 2
+
+
+def test_near_rows_are_support_vectors_and_their_neighbours():
+    problem = problem_of(200, 3, C=50.0)
+    run = run_of(problem)
+    answer = run.svm_at(problem.cone.centre, None, 1e-8)
+    rows = _near_rows(problem.dual, answer)
+    support = np.flatnonzero(answer.w)
+    assert np.isin(support, rows).all()
+    assert len(rows) == 3 * len(support)
+    # The loss of a sample has its kink at the margin, where the residual is zero.
+    distance = np.abs(answer.residual)
+    others = np.setdiff1d(np.arange(len(answer.w)), rows)
+    inside = np.setdiff1d(rows, support)
+    assert distance[others].min() >= distance[inside].max()
 
 
 def test_a_run_without_time_ends():

@@ -11,8 +11,15 @@ from reference.programs import kernel_learning
 from tessella.kernels import PolynomialKernels, StackedKernels, TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import SOLVERS, SolverStatus, working_set
-from tessella.solvers.central_path import RestrictedProblem, inwards, state_near
-from tessella.svm import DualProblem, InteriorPoint, best_intercept, solve_dual
+from tessella.solvers.central_path import RestrictedProblem, inwards, state_at, state_near
+from tessella.svm import (
+    DualProblem,
+    InteriorPoint,
+    _interior_point,
+    _newton_factors,
+    best_intercept,
+    solve_dual,
+)
 
 LARGE = 240
 
@@ -163,6 +170,63 @@ def test_steps_satisfy_the_equations_of_all_machines():
         scale = np.abs(method.w).sum()
         np.testing.assert_allclose(method.sum_residual, (1 - length) * sums, atol=1e-10 * scale)
         assert method.trace_residual == pytest.approx((1 - length) * trace, abs=1e-10)
+
+
+@pytest.mark.parametrize("products", [60, 2])
+def test_steps_by_conjugate_gradients_are_those_of_the_factorisation(products, monkeypatch):
+    """Also if these converge too slowly, and the matrix is factorised after all."""
+    problem = three_classes(90, n=40, shared=True)
+    monkeypatch.setattr(_newton_factors, "_ACCURACY", 1e-12)
+    monkeypatch.setattr(_newton_factors, "_MOST_PRODUCTS", products)
+    rows = np.arange(0, problem.dual.size, 2)
+    w = problem.dual.feasible(np.random.default_rng(3).standard_normal(problem.dual.size))
+    restricted = RestrictedProblem(problem, rows, w)
+    cone = restricted.cone
+    M = cone.interior(cone.centre)
+    start = state_near(restricted, M, inwards(restricted.halves, w[rows]))
+    states = []
+    for size in (1, len(rows) + 1):
+        monkeypatch.setattr(_interior_point, "_MANY_SAMPLES", size)
+        method = InteriorPoint(restricted, *start)
+        assert method.advance() > 0.1
+        states.append(method.state)
+    np.testing.assert_allclose(states[0].alpha, states[1].alpha, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(states[0].M, states[1].M, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(states[0].nu, states[1].nu, rtol=1e-5)
+    assert states[0].xi == pytest.approx(states[1].xi, rel=1e-6)
+
+
+def test_a_fit_by_conjugate_gradients_reaches_a_small_gap(monkeypatch):
+    problem = three_classes(150, n=40, shared=True)
+    optimum = working_set(problem, tol=1e-7)
+    monkeypatch.setattr(_interior_point, "_MANY_SAMPLES", 1)
+    answer = working_set(problem, tol=1e-6)
+    assert answer.status is SolverStatus.OPTIMAL
+    assert answer.value == pytest.approx(optimum.value, rel=1.1e-6)
+
+
+def test_a_joint_step_starts_at_the_answer_of_the_machines():
+    """At the optimum, residuals and the complementarity are as small as the gap says."""
+    problem = three_classes(LARGE, shared=True)
+    P = working_set(problem, tol=1e-7).parameter
+    K = problem.kernels.gram(P)
+    parts = zip(problem.dual.machines, problem.dual.each, strict=True)
+    answers = [solve_dual(K[own, own], machine, tol=1e-10) for own, machine in parts]
+    w = np.concatenate([answer.w for answer in answers])
+    residual = np.concatenate([answer.gradient - answer.intercept for answer in answers])
+    value = sum(answer.objective for answer in answers)
+    restricted = RestrictedProblem(problem, np.arange(problem.dual.size), w)
+    for gap in (1e-2, 1e-4):
+        M = restricted.cone.interior(P, 0.03 * gap)
+        state, scale = state_at(restricted, M, w, residual, gap)
+        method = InteriorPoint(restricted, state, scale)
+        assert min(state.zl.min(), state.zu.min()) > 0.0
+        assert np.linalg.eigvalsh(state.S)[0] > 0.0
+        np.testing.assert_allclose(method.w, w, atol=10 * gap * np.abs(w).max())
+        assert np.abs(method.cone_residual).max() < 0.1 * gap * state.xi
+        assert 0.1 * gap < method.gap / value < 3.0 * gap
+        # A multiplier is never below a tenth of the scale, which is the error near a margin.
+        assert np.abs(method.alpha_residual).max() < 0.11 * scale
 
 
 def test_the_first_parameter_has_the_directions_of_all_machines():

@@ -384,3 +384,13 @@ def test_a_loss_with_one_bound_is_not_smooth():
 def test_a_smooth_dual_takes_no_pair_steps():
     answer = solve_dual(np.eye(3), DualProblem.ridge([0.0, 1.0, 5.0], 2.0))
     assert (answer.n_iter, answer.n_newton) == (0, 1)
+
+
+def test_distance_to_the_nearest_kink():
+    """The kinks of a tube are at both of its ends; a sample of weight zero has none to reach."""
+    tube = DualProblem(TubeLoss([0.0, 0.0, 0.0], [1.0, 1.0, 0.0], 0.1))
+    np.testing.assert_allclose(
+        tube.distance_to_kink(np.array([0.3, -0.15, 0.1])), [0.2, 0.05, np.inf]
+    )
+    hinge = DualProblem.classification([1.0, -1.0], 1.0)
+    np.testing.assert_allclose(hinge.distance_to_kink(np.array([-0.4, -0.3])), [0.4, 0.3])

@@ -23,6 +23,7 @@ from tessella.cones._psd import (
     upper_triangle,
 )
 from tessella.cones._sensitivities import (
+    Couplings,
     LinearSensitivities,
     Sensitivities,
     SumOfSensitivities,
@@ -33,6 +34,7 @@ __all__ = [
     "PSD",
     "Blocks",
     "Cone",
+    "Couplings",
     "Face",
     "Factors",
     "Frame",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Self
 
@@ -58,6 +59,30 @@ class Sensitivities(ABC):
         returned if J would be expensive.
         """
         return None
+
+    def couplings(self, count: int) -> Couplings | None:  # noqa: ARG002
+        """Return `count` columns of J that have most of ``gram()`` between groups of rows, or None.
+
+        Solvers of many machines use them as a preconditioner. None is returned if there are no
+        groups.
+        """
+        return None
+
+
+@dataclass(frozen=True)
+class Couplings:
+    """What a preconditioner needs of sensitivities J of groups of rows.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (f, count)
+        Columns of J in some orthonormal coordinates, those with the largest norms.
+    blocks : list of ndarray
+        Blocks of ``J @ J.T`` of the groups.
+    """
+
+    columns: FloatArray
+    blocks: list[FloatArray]
 
 
 class LinearSensitivities(Sensitivities):

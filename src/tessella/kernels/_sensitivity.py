@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from tessella import _core
 from tessella.backend._lazy import cached_property
-from tessella.cones import Sensitivities, SumOfSensitivities, upper_triangle
+from tessella.cones import Couplings, Sensitivities, SumOfSensitivities, upper_triangle
 
 FloatArray = NDArray[np.float64]
 
@@ -262,7 +263,8 @@ class RowwiseSensitivities(Sensitivities):
     def gram(self) -> FloatArray:
         """See :meth:`Sensitivities.gram`."""
         vectors = np.stack([self.a, self.g, self.low])
-        with_h = self.h @ vectors.transpose(0, 2, 1)
+        ah, gh, lh = self.h @ vectors.transpose(0, 2, 1)
+        hh = self.h @ self.h.T
         size = len(self.a)
         result = np.empty((size, size))
         # Blocks of rows keep the products in the cache; symmetry gives the other half.
@@ -270,7 +272,7 @@ class RowwiseSensitivities(Sensitivities):
             ours = vectors[:, first : first + _BLOCK].reshape(-1, vectors.shape[2])
             pairs = ours @ vectors[:, first:].transpose(0, 2, 1)
             _core.sum_sensitivities(
-                pairs, *with_h, self.h @ self.h.T, self._starts, first, result, self.threads
+                pairs, ah, gh, lh, hh, self._starts, first, result, self.threads
             )
         return result
 
@@ -294,6 +296,45 @@ class RowwiseSensitivities(Sensitivities):
         """See :meth:`Sensitivities.columns`; None with more columns than half of the rows."""
         size, side = self.a.shape
         return self.matrix() if side * (side + 1) < size else None
+
+    def couplings(self, count: int) -> Couplings:
+        """See :meth:`Sensitivities.couplings`; the coordinates are principal axes of all vectors.
+
+        The norms of the columns are those of the two terms without their inner product.
+        """
+        parts = (self.a, self.g, self.low, self.h)
+        moments = [part.T @ part / max(float(np.sum(part * part)), 1e-300) for part in parts]
+        turned = self.transformed(np.linalg.eigh(sum(moments))[1])
+        vectors = (turned.a, turned.g, turned.low, turned.h[self.group])
+        a, g, low, h = (np.ascontiguousarray(part.T) for part in vectors)
+        norms = (a * a) @ (g * g).T + (low * low) @ (h * h).T
+        norms += norms.T
+        row, column = upper_triangle(len(a))
+        weight = np.where(row == column, 0.5, np.sqrt(0.5))
+        sizes = weight**2 * norms[row, column]
+        chosen = np.argsort(-sizes, kind="stable")[:count]
+        p, q = row[chosen], column[chosen]
+        columns = a[p] * g[q] + g[p] * a[q] + low[p] * h[q] + h[p] * low[q]
+        columns *= weight[chosen, None]
+        return Couplings(columns.T, self._group_grams())
+
+    def _group_grams(self) -> list[FloatArray]:
+        """Return the blocks of :meth:`gram` that belong to the groups."""
+        vectors = np.stack([self.a, self.g, self.low])
+        ah, gh, lh = np.einsum("vkr,kr->vk", vectors, self.h[self.group])
+        hh = np.einsum("kr,kr->k", self.h, self.h)
+        blocks = []
+        for k, (first, end) in enumerate(pairwise(self._starts.tolist())):
+            own, part = slice(first, end), vectors[:, first:end]
+            pairs = part.reshape(-1, part.shape[2]) @ part.transpose(0, 2, 1)
+            edges = np.array([0, end - first], dtype=np.int64)
+            block = np.empty((end - first, end - first))
+            _core.sum_sensitivities(
+                *(pairs, ah[None, own], gh[None, own], lh[None, own], hh[None, k : k + 1]),
+                *(edges, 0, block, self.threads),
+            )
+            blocks.append(block)
+        return blocks
 
     def transformed(self, F: FloatArray) -> Self:
         """See :meth:`Sensitivities.transformed`."""

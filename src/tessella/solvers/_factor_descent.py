@@ -161,6 +161,8 @@ class _Passes:
         """Solve the machines on the samples of the next pass, and keep the best pair."""
         self._left -= 1
         answer = self._part.svm_at(P, self._w[self._rows], self._tol)
+        if self._part is not self._run:
+            self._run.take_counts(self._part)
         self._w = np.zeros_like(self._w)
         self._w[self._rows] = answer.w
         self._duals.append(self._w)
@@ -178,9 +180,7 @@ class _Passes:
         """Return the value at U, its gradient, and the dual vector."""
         return self._with_slope(U, self._solve(self._parameter(U)))
 
-    def _with_slope(
-        self, U: FloatArray, answer: SvmAnswer
-    ) -> tuple[float, FloatArray, FloatArray]:
+    def _with_slope(self, U: FloatArray, answer: SvmAnswer) -> tuple[float, FloatArray, FloatArray]:
         D = self._part.problem.at(self._w[self._rows]).gradient
         size = self._cone.trace(U @ U.T)
         pull = -0.5 * (1.0 - _FLOOR) * D

@@ -262,6 +262,12 @@ class Run:
             is_part=True,
         )
 
+    def take_counts(self, part: Run) -> None:
+        """Count the machines of a part as those of this run, and no longer as those of the part."""
+        self._n_svm += part._n_svm
+        self._svm_iter += part._svm_iter
+        part._n_svm = part._svm_iter = 0
+
     def solved_apart(
         self,
         K: Kernels,

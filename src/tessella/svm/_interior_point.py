@@ -21,8 +21,9 @@ complementarity is diagonal, dX + dZ = μ Λ⁻¹ - Λ, so everything but w can 
     (K + J Jᵀ + T) dw = rhs,    T⁻¹ = Σ over the halves of 1 / (curvature + zl/α + zu/(u - α))
 
 where row k of J is the derivative of the score of sample k with respect to X. A step consists of
-one Cholesky factorisation of the side of w, Mehrotra's predictor and corrector, and up to two
-rounds of iterative refinement.
+one Cholesky factorisation of the side of w (or conjugate gradients, if many machines share a
+parameter of many directions), Mehrotra's predictor and corrector, and up to two rounds of iterative
+refinement.
 """
 
 from __future__ import annotations
@@ -32,11 +33,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
 
 from tessella.backend import BlockDiagonal
 from tessella.cones import Cone, Point, Sensitivities, inner
 from tessella.svm._halves import Halves
+from tessella.svm._newton_factors import (
+    CoupledMachines,
+    MachineFactors,
+    NewtonFactor,
+    SlowConvergenceError,
+    WholeFactor,
+)
 from tessella.svm._problem import DualProblem
 
 FloatArray = NDArray[np.float64]
@@ -44,6 +51,10 @@ FloatArray = NDArray[np.float64]
 _LEAST_STEP = 1e-8  # a shorter step only changes rounding errors
 # Number of refinement rounds by merit, because rounding matters when the residuals are small.
 _REFINEMENTS = ((1e-3, 0), (1e-6, 1), (0.0, 2))
+_MANY_SAMPLES = 1200  # of several machines, from which on conjugate gradients are faster
+_SAMPLES_PER_COLUMN = 4  # of the preconditioner, which has at most
+_MOST_COLUMNS = 400
+_LEAST_ITERATIVE = 1e-5  # merit below which the equations are too badly conditioned for them
 
 
 @dataclass(frozen=True)
@@ -239,116 +250,11 @@ class InteriorPoint:
         )
 
 
-class _Factor(ABC):
-    """A factorisation of K + J Jᵀ + T."""
-
-    @abstractmethod
-    def solve(self, rhs: FloatArray) -> FloatArray:
-        """Return the solution for a vector."""
-
-    @abstractmethod
-    def sums_of_inverse(self) -> FloatArray:
-        """Return the sums of the inverse over the rows and columns of each pair of machines."""
-
-
-class _WholeFactor(_Factor):
-    """One Cholesky factorisation of the whole matrix."""
-
-    def __init__(
-        self,
-        K: FloatArray | BlockDiagonal,
-        T: FloatArray,
-        J: Sensitivities,
-        dual: DualProblem,
-    ) -> None:
-        self._dual = dual
-        gram = J.gram()
-        if isinstance(K, BlockDiagonal):
-            matrix = K.whole() if gram is None else K.added_to(gram)
-        else:
-            matrix = K.copy() if gram is None else np.add(gram, K, out=gram)
-        self._factor = _cholesky(matrix, T)
-
-    def solve(self, rhs: FloatArray) -> FloatArray:
-        solution: FloatArray = lapack.dpotrs(self._factor, rhs, lower=1)[0]
-        return solution
-
-    def sums_of_inverse(self) -> FloatArray:
-        """See :meth:`_Factor.sums_of_inverse`."""
-        machines = np.equal.outer(self._dual.machine_of, np.arange(len(self._dual.starts)))
-        half = lapack.dtrtrs(self._factor, machines.astype(np.float64), lower=1)[0]
-        sums: FloatArray = half.T @ half
-        return sums
-
-
-class _MachineFactors(_Factor):
-    """A Cholesky factorisation for each machine, and J as a border that couples them.
-
-    K is block diagonal, so if J has few columns this is cheaper than one factorisation of the whole
-    matrix by the square of the number of machines. Machines that share K and have the same T share
-    a factorisation too.
-    """
-
-    def __init__(
-        self,
-        K: FloatArray | BlockDiagonal,
-        T: FloatArray,
-        columns: FloatArray,
-        dual: DualProblem,
-    ) -> None:
-        self._dual, self._machines = dual, dual.machines
-        self._factors: list[FloatArray] = []
-        blocks = K.blocks if isinstance(K, BlockDiagonal) else [K] * len(self._machines)
-        for block, rows in zip(blocks, self._machines, strict=True):
-            shared = self._factors and block is blocks[0]
-            if shared and np.array_equal(T[rows], T[self._machines[0]]):
-                self._factors.append(self._factors[0])
-            else:
-                self._factors.append(_cholesky(block.copy(), T[rows]))
-        self._columns = columns
-        parts = zip(self._factors, self._machines, strict=True)
-        halves = [lapack.dtrtrs(factor, columns[rows], lower=1)[0] for factor, rows in parts]
-        border = blas.dsyrk(1.0, np.concatenate(halves), trans=1, lower=1)
-        self._border = _cholesky(border.T, np.ones(len(border)))
-
-    def _solve_machines(self, rhs: FloatArray) -> FloatArray:
-        parts = zip(self._factors, self._machines, strict=True)
-        return np.concatenate(
-            [lapack.dpotrs(factor, rhs[rows], lower=1)[0] for factor, rows in parts]
-        )
-
-    def solve(self, rhs: FloatArray) -> FloatArray:
-        alone = self._solve_machines(rhs)
-        coupling = lapack.dpotrs(self._border, self._columns.T @ alone, lower=1)[0]
-        solution: FloatArray = alone - self._solve_machines(self._columns @ coupling)
-        return solution
-
-    def sums_of_inverse(self) -> FloatArray:
-        """See :meth:`_Factor.sums_of_inverse`."""
-        ones = self._solve_machines(np.ones(self._dual.size))
-        coupled = np.add.reduceat(self._columns * ones[:, None], self._dual.starts, axis=0)
-        inner = lapack.dpotrs(self._border, coupled.T, lower=1)[0]
-        sums: FloatArray = np.diag(self._dual.sums(ones)) - coupled @ inner
-        return sums
-
-
 def shared_product(K: FloatArray | BlockDiagonal, v: FloatArray) -> FloatArray:
     """Return K times a vector, or times the part of each machine if machines share K."""
     if not isinstance(K, np.ndarray) or len(K) == len(v):
         return K @ v
     return (v.reshape(-1, len(K)) @ K).ravel()  # K is symmetric
-
-
-def _cholesky(matrix: FloatArray, diagonal: FloatArray) -> FloatArray:
-    """Return the Cholesky factor of a symmetric matrix plus a diagonal, in place."""
-    matrix.flat[:: len(matrix) + 1] += diagonal
-    # The matrix is symmetric, so its transpose is the column-major matrix that LAPACK needs to
-    # work in place.
-    factor, failed = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
-    if failed:
-        raise np.linalg.LinAlgError("the Newton equations are singular")
-    found: FloatArray = factor
-    return found
 
 
 class _NewtonSystem:
@@ -384,43 +290,53 @@ class _NewtonSystem:
         # A sample without halves (weight zero) cannot move, which a very large T ensures.
         fixed = 1e12 * float(np.abs(self._K.diagonal()).max() + 1.0 / softness.max())
         self._T = 1.0 / np.maximum(softness, 1.0 / fixed)
-        shared = len(self._K) < len(self._T)
-        columns = self._J.columns() if len(self._dual.starts) > 1 else None
+        size, several = len(self._T), len(self._dual.starts) > 1
+        shared = len(self._K) < size
+        columns = self._J.columns() if several else None
         if shared and columns is None:
             columns = self._J.matrix()
-        if columns is not None and (shared or columns.shape[1] < len(self._T) // 2):
-            self._factor: _Factor = _MachineFactors(self._K, self._T, columns, self._dual)
+        if columns is not None and (shared or columns.shape[1] < size // 2):
+            self._factor: NewtonFactor = MachineFactors(self._K, self._T, columns, self._dual)
+        elif several and size >= _MANY_SAMPLES and self._method.merit >= _LEAST_ITERATIVE:
+            self._factorise_coupled()
         else:
-            self._factor = _WholeFactor(self._K, self._T, self._J, self._dual)
+            self._factorise_whole()
+
+    def _factorise_coupled(self) -> None:
+        """Prepare conjugate gradients if the sensitivities have leading columns."""
+        count = min(len(self._T) // _SAMPLES_PER_COLUMN, _MOST_COLUMNS)
+        couplings = self._J.couplings(count)
+        if couplings is None or not isinstance(self._K, BlockDiagonal):
+            self._factorise_whole()
+            return
+        self._factor = CoupledMachines(self._K, self._T, self._J, couplings, self._dual)
+        self._refinements = 0  # it ends by the residual
+
+    def _factorise_whole(self) -> None:
+        self._factor = WholeFactor(self._K, self._T, self._J, self._dual)
 
     def _border(self) -> None:
-        """Set up the equations for the changes of ν and ξ after the elimination of w."""
-        count = len(self._dual.starts)
-        trace = [-self._J.apply(self._unit)] if self._method.problem.cone.degree else []
-        self._trace_rows = np.reshape(trace, (len(trace), self._dual.size))
-        # The solutions for all machines would be a matrix as wide as there are machines.
-        self._small = np.empty((count + len(trace), count + len(trace)))
-        self._small[:count, :count] = self._factor.sums_of_inverse()
-        for row in self._trace_rows:
-            self._small[-1] = self._small[:, -1] = self._equations(self._solve(row))
-        if len(trace):
-            self._small[-1, -1] -= inner(self._unit, self._unit)
+        """Set up the equation for the change of ξ after the elimination of w and ν."""
+        self._has_trace = bool(self._method.problem.cone.degree)
+        if self._has_trace:
+            self._trace = -self._J.apply(self._unit)
+            self._trace_w, self._trace_nu = self._solve(
+                self._trace, np.zeros(len(self._dual.starts))
+            )
+            self._trace_slope = float(self._trace @ self._trace_w) - inner(self._unit, self._unit)
 
-    def _equations(self, v: FloatArray) -> FloatArray:
-        """Return the sums of a vector over each machine, and its product with the trace row."""
-        return np.concatenate([self._dual.sums(v), self._trace_rows @ v])
-
-    def _solved_for(self, change: FloatArray) -> FloatArray:
-        """Return the solution whose right-hand side is a combination of the equations."""
-        count = len(self._dual.starts)
-        return self._solve(change[self._dual.machine_of] + change[count:] @ self._trace_rows)
-
-    def _solve(self, rhs: FloatArray) -> FloatArray:
-        """Solve the eliminated equations for a vector."""
-        solution = self._factor.solve(rhs)
+    def _solve(self, rhs: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Solve the eliminated equations for w and ν."""
+        try:
+            w, nu = self._factor.solve(rhs, sums)
+        except SlowConvergenceError:
+            self._factorise_whole()
+            w, nu = self._factor.solve(rhs, sums)
+        own, total = self._dual.machine_of, self._dual.sums
         for _ in range(self._refinements):
-            solution = solution + self._factor.solve(rhs - self._times(solution))
-        return solution
+            dw, dnu = self._factor.solve(rhs - self._times(w) - nu[own], sums - total(w))
+            w, nu = w + dw, nu + dnu
+        return w, nu
 
     def _times(self, v: FloatArray) -> FloatArray:
         """Return the matrix of the Newton equations times a vector."""
@@ -448,19 +364,17 @@ class _NewtonSystem:
     def _step(self, rl: FloatArray, ru: FloatArray, rX: Point) -> _Step:
         """Return the step for given right-hand sides of the complementarity equations."""
         method, halves, theta = self._method, self._halves, self._theta
-        state, count = method.state, len(self._dual.starts)
+        state = method.state
         rho = -method.alpha_residual + rl / self._below - ru / self._above
         # In scaled variables, dX = rX - residual + Jᵀdw - dξ unit.
         pushed = rX - self._cone_residual
         rhs = self._T * halves.total(halves.sign * rho / theta) - self._J.apply(pushed)
-        a = self._solve(rhs)
-        target = self._equations(a)
-        target[:count] += method.sum_residual
-        if len(target) > count:
-            target[-1] -= inner(self._unit, pushed) + method.trace_residual
-        change: FloatArray = np.linalg.solve(self._small, target).astype(np.float64, copy=False)
-        dw = a - self._solved_for(change)
-        dnu, dxi = change[:count], float(change[count:].sum())
+        dw, dnu = self._solve(rhs, -method.sum_residual)
+        dxi = 0.0
+        if self._has_trace:
+            required = inner(self._unit, pushed) + method.trace_residual
+            dxi = (float(self._trace @ dw) - required) / self._trace_slope
+            dw, dnu = dw - dxi * self._trace_w, dnu - dxi * self._trace_nu
         pull = self._J.adjoint(dw) - dxi * self._unit
         dX = pushed + pull
         score_change = shared_product(self._K, dw) + dnu[self._dual.machine_of]
