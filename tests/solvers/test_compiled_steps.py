@@ -65,9 +65,9 @@ def test_start_values_are_those_of_the_linearisation(task, name, directions):
     np.testing.assert_allclose(half_gradient, expected.half_gradient, rtol=1e-10)
 
 
-@pytest.mark.parametrize("size", [1.0, 30.0])
+@pytest.mark.parametrize("size", [1.0, 3.0])
 def test_a_start_at_an_answer_keeps_the_sum_and_stays_inside(task, size):
-    """Samples at their bounds are moved inside, and the other ones make up for it."""
+    """Samples at their bounds are moved inside, and those between make up for it."""
     problem, w = restricted(task, KERNELS["degree 1"], rows=70)
     w = np.clip(size * w, problem.dual.lower, problem.dual.upper)
     M = problem.cone.interior(problem.cone.centre, 0.1)
@@ -82,7 +82,7 @@ def test_a_start_at_an_answer_keeps_the_sum_and_stays_inside(task, size):
 
 
 def test_the_sum_is_kept_by_samples_with_room(task):
-    """Most samples are at a bound, on the same side of the sum."""
+    """Most samples are at a bound, on the same side of the sum, and stay where they are."""
     problem, _ = restricted(task, KERNELS["degree 1"], rows=70)
     halves, dual, rng = problem.halves, problem.dual, np.random.default_rng(3)
     w = np.where(rng.random(dual.size) < 0.6, dual.upper, 0.4 * dual.upper + 0.6 * dual.lower)
@@ -91,8 +91,10 @@ def test_the_sum_is_kept_by_samples_with_room(task):
     balanced = _balanced(inside, given, least, halves, dual)
     assert abs(halves.join(inside).sum() - w.sum()) > 1.0
     assert halves.join(balanced).sum() == pytest.approx(w.sum(), rel=1e-12, abs=1e-10)
-    assert (balanced >= 0.999 * least).all()
-    assert (balanced <= halves.upper - 0.999 * least).all()
+    at_bound = (inside <= least) | (inside >= halves.upper - least)
+    np.testing.assert_array_equal(balanced[at_bound], inside[at_bound])
+    assert (balanced >= least).all()
+    assert (balanced <= halves.upper - least).all()
 
 
 def assert_same_steps(problem, w, count=9):

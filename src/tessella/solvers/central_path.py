@@ -330,6 +330,8 @@ def _balanced(
 ) -> FloatArray:
     """Return parts that are inside their bounds, with the sums of the dual vector as given.
 
+    Those between their bounds move, if they have the room.
+
     A kernel that is not centred has a large constant part. With another sum, it would change the
     scores by far more than their residuals, and the iteration would take many steps to return.
 
@@ -348,9 +350,8 @@ def _balanced(
     """
     machine, count = dual.machine_of[halves.sample], len(dual.starts)
     change = np.bincount(machine, halves.sign * (inside - given), minlength=count)
-    falls = halves.sign * change[machine] > 0.0
-    room = np.where(falls, inside - least, halves.upper - least - inside)
-    room = np.where(halves.bounded, room, 0.0)
+    # Parts at a bound stay there, where their distance belongs to their multiplier.
+    room = np.where(halves.bounded, np.minimum(inside, halves.upper - inside) - least, 0.0)
     total = np.bincount(machine, room, minlength=count)
     share = np.clip(change / np.maximum(total, 1e-300), -_OF_ROOM, _OF_ROOM)
     balanced: FloatArray = inside - halves.sign * share[machine] * room
