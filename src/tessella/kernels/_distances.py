@@ -162,6 +162,21 @@ class MaternSide(SquaredDistanceSide):
         return factor
 
 
+def square_distances(A: FloatArray, B: FloatArray | None = None) -> FloatArray:
+    """Return |a - b|² of all rows of A and B, by one product of matrices unless norms are large.
+
+    B is A by default, and the result is then exactly symmetric with zeros on its diagonal.
+    """
+    squares = GaussianSide(A if B is None else B).exponents(A, None)
+    squares *= -2.0
+    np.maximum(squares, 0.0, out=squares)  # negative values are rounding
+    if B is None:
+        np.fill_diagonal(squares, 0.0)
+        squares += squares.T
+        squares *= 0.5
+    return squares
+
+
 def _half_norms(rows: FloatArray) -> FloatArray:
     """Return -|a|²/2 of each row, so that a · b plus those of both is -|a - b|²/2."""
     with np.errstate(over="ignore"):
