@@ -12,7 +12,7 @@ from solvers.conftest import make_problem
 from tessella.cones import PSD
 from tessella.solvers import Estimate, Monitor, Monitors, TablePrinter, run_solver, working_set
 from tessella.solvers._clock import RunClock
-from tessella.solvers._estimate import Growth, in_words, run_seconds, seconds_to_go
+from tessella.solvers._estimate import Growth, MachineGrowth, in_words, run_seconds, seconds_to_go
 
 
 class Listener(Monitor):
@@ -51,7 +51,17 @@ def test_growth_before_and_after_a_single_measurement():
     assert growth.seconds(1000) == 0.0
     growth.add(100, 2.0)
     assert growth.seconds(100) == 2.0
-    assert growth.seconds(400) == pytest.approx(8.0)
+    assert growth.seconds(400) == pytest.approx(32.0)
+
+
+def test_certificates_grow_less_than_machines():
+    growth = MachineGrowth()
+    assert growth.seconds(100) == 0.0
+    growth.add(100, 1.0, 3.0)
+    assert growth.seconds(100) == pytest.approx(4.0)
+    assert growth.seconds(200) == pytest.approx(4.0 + 6.0)
+    growth.add(200, 2.0, 3.0)
+    assert growth.seconds(400) == pytest.approx(4.0 + 3.0)
 
 
 def test_a_run_takes_longer_with_slower_steps():
@@ -197,6 +207,16 @@ def test_a_run_is_late_when_the_next_step_does_not_fit(monkeypatch):
     clock.machine_seconds = 3.6
     assert clock.has_long_steps
     assert clock.is_late(1)
+    clock.machine_seconds = 0.0
+    clock.begin_newton_steps(100)
+    assert not clock.is_late(3)
+    now[0] = 7.0
+    clock.end_newton_step()
+    clock.begin_newton_steps(200)  # half a second for 100 rows, four times as long with twice them
+    now[0] = 7.9
+    assert not clock.is_late(3)
+    now[0] = 8.1
+    assert clock.is_late(3)
     now[0] = 11.0
     assert clock.left == 0.0
     assert RunClock(None, PSD(3)).left is None

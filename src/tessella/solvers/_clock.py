@@ -14,6 +14,7 @@ from tessella.solvers._result import IterationRecord
 
 _SLOW_SIDE = 400  # of a matrix, from which on one decomposition takes a noticeable time
 _GROWTH = 2.6  # exponent of its time, because small ones are slow for their size
+_NEWTON_POWER = 2.0  # of the rows in the time of a Newton step
 _TOO_SHORT = 2.0  # times the expected time after which it is estimated again
 
 
@@ -46,7 +47,7 @@ class RunClock:
         self._side = cone.largest_side
         self._ahead = self.decomposition_seconds() if time_limit is not None else 0.0
         self.machine_seconds = self._newton_seconds = 0.0
-        self._last_newton = self._start
+        self._last_newton, self._newton_rows = self._start, 0
 
     @property
     def elapsed(self) -> float:
@@ -67,7 +68,7 @@ class RunClock:
         """Whether the time is over, or will be after the next step.
 
         A step of a large parameter costs some decompositions, and machines with their certificate.
-        A Newton step takes as long as the last one.
+        A Newton step takes as long as the last one, or longer with more rows.
         """
         if self.deadline is None:
             return False
@@ -77,6 +78,12 @@ class RunClock:
     def begin_phase(self) -> None:
         """Let the next Newton step begin now; it is expected to take as long as the last one."""
         self._last_newton = time.monotonic()
+
+    def begin_newton_steps(self, rows: int) -> None:
+        """Expect Newton steps on some rows, by the last step and its number of rows."""
+        if self._newton_rows:
+            self._newton_seconds *= (rows / self._newton_rows) ** _NEWTON_POWER
+        self._newton_rows = rows
 
     def end_newton_step(self) -> None:
         """Take the time of a Newton step, from the end of the one before."""

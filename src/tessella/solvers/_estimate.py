@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _LEAST_POWER, _MOST_POWER = 1.0, 3.0  # of the rows; a linear system is cubic in them
-_FIRST_POWER = 1.0  # of a single measurement, much of which does not depend on the rows
+_FIRST_POWER = 2.0  # of a single measurement: that of the entries of a kernel matrix
 LONG = 10.0  # seconds from which on a run takes long
 _CLEARLY = 1.5  # times a time limit that an estimate has to be in order to exceed it clearly
 _MACHINES = 6.0  # solves of all machines in a usual run, together with the steps between them
@@ -22,10 +22,16 @@ class Growth:
 
     The time is taken as a power of the number of rows. Its exponent is that of the last two
     samples, within the exponents of work that is linear and of work that is cubic in the rows.
+
+    Parameters
+    ----------
+    least, most : float
+        Other bounds of the exponent.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, least: float = _LEAST_POWER, most: float = _MOST_POWER) -> None:
         self._measured: list[tuple[int, float]] = []
+        self._least, self._most = least, most
 
     def add(self, rows: int, seconds: float) -> None:
         """Add the seconds of a sample, which is larger than the ones before."""
@@ -34,11 +40,11 @@ class Growth:
     @property
     def power(self) -> float:
         """Exponent of the rows in the time."""
-        if len(self._measured) < 2:
-            return _FIRST_POWER
-        (few, short), (many, long) = self._measured[-2:]
-        power = math.log(long / short) / math.log(many / few)
-        return min(max(power, _LEAST_POWER), _MOST_POWER)
+        power = _FIRST_POWER
+        if len(self._measured) > 1:
+            (few, short), (many, long) = self._measured[-2:]
+            power = math.log(long / short) / math.log(many / few)
+        return min(max(power, self._least), self._most)
 
     def seconds(self, rows: int) -> float:
         """Estimate the seconds with some number of rows; zero before the first measurement."""
@@ -46,6 +52,26 @@ class Growth:
             return 0.0
         known, seconds = self._measured[-1]
         return float(seconds * (rows / known) ** self.power)
+
+
+class MachineGrowth:
+    """Seconds of machines on samples, and of certificates of their pairs for the whole problem.
+
+    A certificate needs the scores of all rows, whatever the sample. Only a part of its time grows
+    with the support vectors.
+    """
+
+    def __init__(self) -> None:
+        self._machines, self._certificates = Growth(), Growth(0.0, 1.0)
+
+    def add(self, rows: int, machines: float, certificate: float) -> None:
+        """Add the seconds of a sample, which is larger than the ones before."""
+        self._machines.add(rows, machines)
+        self._certificates.add(rows, certificate)
+
+    def seconds(self, rows: int) -> float:
+        """Estimate the seconds with some number of rows; zero before the first measurement."""
+        return self._machines.seconds(rows) + self._certificates.seconds(rows)
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,12 @@ class Run:
         self.clock.begin_phase()
         self._monitor.phase(text)
 
+    def begin_newton_steps(self, rows: int) -> None:
+        """Tell the monitor of Newton steps on some rows, and stop if there is no time for one."""
+        self.phase(f"joint step on {rows} rows")
+        self.clock.begin_newton_steps(rows)
+        self.check_time()
+
     @property
     def has_answer(self) -> bool:
         """Whether the run has a certified pair."""
