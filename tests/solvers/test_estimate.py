@@ -59,7 +59,8 @@ def test_certificates_grow_less_than_machines():
     assert growth.seconds(100) == 0.0
     growth.add(100, 1.0, 3.0)
     assert growth.seconds(100) == pytest.approx(4.0)
-    assert growth.seconds(200) == pytest.approx(4.0 + 6.0)
+    assert growth.certificate_seconds(400) == pytest.approx(3.0 * 4.0**0.3)
+    assert growth.seconds(400) == pytest.approx(16.0 + 3.0 * 4.0**0.3)
     growth.add(200, 2.0, 3.0)
     assert growth.seconds(400) == pytest.approx(4.0 + 3.0)
 

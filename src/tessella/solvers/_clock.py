@@ -37,6 +37,8 @@ class RunClock:
     machine_seconds : float
         Seconds of all machines with their certificate, if these are steps that cannot be ended:
         for a large parameter, and for linear systems. Zero otherwise.
+    certificate_seconds : float
+        Expected seconds of the certificate of a dual vector, which follows on its machines.
     """
 
     def __init__(self, time_limit: float | None, cone: Cone) -> None:
@@ -46,7 +48,7 @@ class RunClock:
         self.is_large = cone.largest_side >= _SLOW_SIDE
         self._side = cone.largest_side
         self._ahead = self.decomposition_seconds() if time_limit is not None else 0.0
-        self.machine_seconds = self._newton_seconds = 0.0
+        self.machine_seconds = self.certificate_seconds = self._newton_seconds = 0.0
         self._last_newton, self._newton_rows = self._start, 0
 
     @property
@@ -58,6 +60,12 @@ class RunClock:
     def left(self) -> float | None:
         """Seconds until the time limit; None without a limit."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    @property
+    def left_for_machines(self) -> float | None:
+        """Seconds until machines have to end, so that their pair can be certified in time."""
+        left = self.left
+        return None if left is None else max(0.0, left - self.certificate_seconds)
 
     @property
     def has_long_steps(self) -> bool:
@@ -122,9 +130,11 @@ class Forecast:
         self._clock, self._monitor, self._tol = clock, monitor, tol
         self._expected = 0.0
 
-    def by_machines(self, seconds: float, *, smooth: bool) -> None:
+    def by_machines(self, seconds: float, *, smooth: bool, fixed: bool) -> None:
         """Tell the time of a run whose machines with one kernel take some seconds."""
-        ahead = run_seconds(seconds, self._clock.decomposition_seconds(), smooth=smooth)
+        ahead = seconds
+        if not fixed:
+            ahead = run_seconds(seconds, self._clock.decomposition_seconds(), smooth=smooth)
         self._tell(self._clock.elapsed + ahead)
 
     def revise(self, history: Sequence[IterationRecord]) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _LEAST_POWER, _MOST_POWER = 1.0, 3.0  # of the rows; a linear system is cubic in them
-_FIRST_POWER = 2.0  # of a single measurement: that of the entries of a kernel matrix
+# Exponents of a single measurement: that of the entries of a kernel matrix for machines, and
+# between those of a pass over all rows and over all support vectors for certificates.
+_FIRST_POWER, _FIRST_OF_CERTIFICATES = 2.0, 0.3
 LONG = 10.0  # seconds from which on a run takes long
 _CLEARLY = 1.5  # times a time limit that an estimate has to be in order to exceed it clearly
 _MACHINES = 6.0  # solves of all machines in a usual run, together with the steps between them
@@ -25,13 +27,18 @@ class Growth:
 
     Parameters
     ----------
-    least, most : float
-        Other bounds of the exponent.
+    least, first, most : float
+        Other bounds of the exponent, and that of a single measurement.
     """
 
-    def __init__(self, least: float = _LEAST_POWER, most: float = _MOST_POWER) -> None:
+    def __init__(
+        self,
+        least: float = _LEAST_POWER,
+        first: float = _FIRST_POWER,
+        most: float = _MOST_POWER,
+    ) -> None:
         self._measured: list[tuple[int, float]] = []
-        self._least, self._most = least, most
+        self._least, self._first, self._most = least, first, most
 
     def add(self, rows: int, seconds: float) -> None:
         """Add the seconds of a sample, which is larger than the ones before."""
@@ -40,7 +47,7 @@ class Growth:
     @property
     def power(self) -> float:
         """Exponent of the rows in the time."""
-        power = _FIRST_POWER
+        power = self._first
         if len(self._measured) > 1:
             (few, short), (many, long) = self._measured[-2:]
             power = math.log(long / short) / math.log(many / few)
@@ -62,7 +69,7 @@ class MachineGrowth:
     """
 
     def __init__(self) -> None:
-        self._machines, self._certificates = Growth(), Growth(0.0, 1.0)
+        self._machines, self._certificates = Growth(), Growth(0.0, _FIRST_OF_CERTIFICATES, 1.0)
 
     def add(self, rows: int, machines: float, certificate: float) -> None:
         """Add the seconds of a sample, which is larger than the ones before."""
@@ -71,7 +78,11 @@ class MachineGrowth:
 
     def seconds(self, rows: int) -> float:
         """Estimate the seconds with some number of rows; zero before the first measurement."""
-        return self._machines.seconds(rows) + self._certificates.seconds(rows)
+        return self._machines.seconds(rows) + self.certificate_seconds(rows)
+
+    def certificate_seconds(self, rows: int) -> float:
+        """Estimate the seconds of a certificate with as many rows in its machines."""
+        return self._certificates.seconds(rows)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 A run with a time limit first solves machines with one kernel of its family, on samples of growing
 size. A dual vector that is zero on all other rows is feasible for the whole problem, so every pair
 has a certificate, and the run returns nothing worse than the last of them, however early it ends.
+A parameter that is fixed takes the place of this kernel.
+
 The seconds of the samples tell how the time of a machine grows with its rows. A sample that would
 take too much of the time that is left is not begun. If not even the whole problem with one kernel
 fits into the time, no step of a solver does, and the samples get most of it.
@@ -62,7 +64,7 @@ def plain_machines(run: Run, *, with_gradient: bool = False) -> MachineGrowth:
         If the time of the run is over or the run is interrupted.
     """
     problem, growth = run.problem, MachineGrowth()
-    P = problem.kernels.plain_parameter
+    P = problem.kernels.plain_parameter if problem.fixed is None else problem.fixed
     shared = isinstance(problem.kernels, SharedKernels)
     quick = isinstance(problem.cone, PSD) and not run.clock.is_large
     n_machines = len(problem.dual.starts)
@@ -80,13 +82,15 @@ def plain_machines(run: Run, *, with_gradient: bool = False) -> MachineGrowth:
         if run.clock.deadline is not None:
             run.keep_roughly(P, w)
         growth.add(count, solved - begin, time.monotonic() - solved)
+        run.clock.certificate_seconds = growth.certificate_seconds(problem.dual.size)
     return growth
 
 
 def _next_size(run: Run, sizes: list[int], growth: MachineGrowth) -> int | None:
     """Return the size of the next sample, or None if there is no time for another one.
 
-    A size for which there is plenty of time is taken at once.
+    A size for which there is plenty of time is taken at once. With a fixed parameter, the whole
+    problem is what the solver begins with.
     """
     left, first, size = run.seconds_left(), sizes[0], run.problem.dual.size
     if left is None:
@@ -96,6 +100,8 @@ def _next_size(run: Run, sizes: list[int], growth: MachineGrowth) -> int | None:
         return None  # a constant costs nothing
     if not growth.seconds(first):
         return first
+    if run.problem.fixed is not None and (first == size or growth.seconds(size) <= _PART * left):
+        return None
     plenty = [size for size in sizes if growth.seconds(size) <= _PLENTY * left]
     if plenty:
         return plenty[-1]

@@ -162,7 +162,7 @@ class Run:
         known = self._monitor.known()
         if known:
             self._check_start()
-        elif self.problem.fixed is None and not self._is_part:
+        elif not self._is_part:
             self._begin_plainly()
         self._check_start()
         for P, w in known:
@@ -174,11 +174,13 @@ class Run:
         """Solve machines with a fixed kernel, and tell how long the run may take by their time."""
         if self.clock.deadline is None and not self._monitor.wants_estimate:
             return
-        growth = plain_machines(self, with_gradient=self._monitor.wants_estimate)
+        learns = self.problem.fixed is None
+        growth = plain_machines(self, with_gradient=learns and self._monitor.wants_estimate)
         seconds = growth.seconds(self.problem.dual.size)
         if self.clock.is_large or self.problem.dual.is_smooth:
             self.clock.machine_seconds = seconds
-        self._forecast.by_machines(seconds, smooth=self.problem.dual.is_smooth)
+        smooth = self.problem.dual.is_smooth
+        self._forecast.by_machines(seconds, smooth=smooth, fixed=not learns)
 
     def phase(self, text: str) -> None:
         """Tell the monitor what the run does next."""
@@ -234,8 +236,8 @@ class Run:
         answer, stopped = self._solve_machines(K, problem.dual, w0, tol)
         if stopped is not None:
             # An inexact SVM still proves bounds, and may be better than what is known.
-            cheap = len(problem.dual.starts) == 1 and not self.clock.is_large
-            if cheap or not self.has_answer:
+            single = len(problem.dual.starts) == 1 or problem.fixed is not None
+            if (single and not self.clock.is_large) or not self.has_answer:
                 self._keep(P, problem.at(answer.w))
             raise StopRun(stopped)
         return answer
@@ -333,7 +335,7 @@ class Run:
                 machine,
                 w0=None if w0 is None else w[rows],
                 tol=tol,
-                time_limit=self.seconds_left(),
+                time_limit=self.clock.left_for_machines,
                 n_jobs=self.n_jobs,
             )
             self._svm_iter += solution.n_iter
@@ -356,7 +358,7 @@ class Run:
             lambda k: suitable_form(forms.machine(k), self._workspace, threads),
             np.zeros(dual.size) if w0 is None else dual.feasible(w0),
             tol=tol,
-            time_limit=self.seconds_left(),
+            time_limit=self.clock.left_for_machines,
             n_jobs=self.n_jobs,
         )
         self._svm_iter += solution.n_iter
