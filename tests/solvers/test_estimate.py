@@ -218,15 +218,19 @@ def test_a_run_is_late_when_the_next_step_does_not_fit(monkeypatch):
     assert not clock.is_late(3)
     now[0] = 8.1
     assert clock.is_late(3)
+    assert clock.left_for_machines == pytest.approx(1.9)
+    clock.certificate_seconds = 0.4
+    assert clock.left_for_machines == pytest.approx(1.5)
+    assert RunClock(None, PSD(3)).left_for_machines is None
     now[0] = 11.0
-    assert clock.left == 0.0
+    assert clock.left == clock.left_for_machines == 0.0
     assert RunClock(None, PSD(3)).left is None
     assert not RunClock(None, PSD(3)).is_late(1)
 
 
 def test_decompositions_are_expected_to_take_longer_for_larger_sides(monkeypatch):
     monkeypatch.setattr(time, "monotonic", SlowClock(1.0))
-    sides = [RunClock(None, PSD(side)).decomposition_seconds() for side in (399, 400, 800)]
+    sides = [RunClock(None, PSD(side)).decomposition_seconds for side in (399, 400, 800)]
     assert sides[0] == 0.0
     assert 1.0 < sides[1] < sides[2]
     assert sides[2] / sides[1] == pytest.approx(2.0**2.6)

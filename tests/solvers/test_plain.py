@@ -152,10 +152,19 @@ def test_a_sample_is_begun_if_its_machines_and_a_certificate_fit(monkeypatch):
     problem = make_problem("classification", m=1000)
     for limit, expected in (
         (1.0, [200]),
-        (5.0, [200]),
+        (4.0, [200]),
+        (5.0, [200, 600]),
         (7.0, [200, 600, 1000]),
         (90.0, [200, 1000]),
     ):
+        settings = {"limit": limit, "machine": 1e-3, "certificate": 1.0}
+        assert listed_sizes(problem, monkeypatch, **settings) == expected
+
+
+def test_the_samples_of_a_fixed_parameter_leave_the_whole_problem_to_the_solver(monkeypatch):
+    learned = make_problem("classification", m=1000)
+    problem = SaddlePoint(learned.kernels, learned.dual, learned.cone.centre)
+    for limit, expected in ((4.0, [200]), (6.5, [200, 600]), (90.0, [200])):
         settings = {"limit": limit, "machine": 1e-3, "certificate": 1.0}
         assert listed_sizes(problem, monkeypatch, **settings) == expected
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tessella.backend._lazy import cached_property
 from tessella.cones import Cone
 from tessella.solvers._estimate import LONG, Estimate, run_seconds, seconds_to_go
 from tessella.solvers._monitor import Monitor
@@ -47,7 +48,7 @@ class RunClock:
         self.deadline = None if time_limit is None else self._start + time_limit
         self.is_large = cone.largest_side >= _SLOW_SIDE
         self._side = cone.largest_side
-        self._ahead = self.decomposition_seconds() if time_limit is not None else 0.0
+        self._ahead = self.decomposition_seconds if time_limit is not None else 0.0
         self.machine_seconds = self.certificate_seconds = self._newton_seconds = 0.0
         self._last_newton, self._newton_rows = self._start, 0
 
@@ -99,6 +100,7 @@ class RunClock:
         self._newton_seconds = now - self._last_newton
         self._last_newton = now
 
+    @cached_property
     def decomposition_seconds(self) -> float:
         """Seconds of a decomposition of a large parameter, by a small one on this machine."""
         if not self.is_large:
@@ -134,7 +136,7 @@ class Forecast:
         """Tell the time of a run whose machines with one kernel take some seconds."""
         ahead = seconds
         if not fixed:
-            ahead = run_seconds(seconds, self._clock.decomposition_seconds(), smooth=smooth)
+            ahead = run_seconds(seconds, self._clock.decomposition_seconds, smooth=smooth)
         self._tell(self._clock.elapsed + ahead)
 
     def revise(self, history: Sequence[IterationRecord]) -> None:
