@@ -61,6 +61,9 @@ def test_certificates_grow_less_than_machines():
     assert growth.seconds(100) == pytest.approx(4.0)
     assert growth.certificate_seconds(400) == pytest.approx(3.0 * 4.0**0.3)
     assert growth.seconds(400) == pytest.approx(16.0 + 3.0 * 4.0**0.3)
+    several = MachineGrowth(several=True)
+    several.add(100, 1.0, 0.0)
+    assert several.seconds(400) == pytest.approx(4.0, abs=1e-3)
     growth.add(200, 2.0, 3.0)
     assert growth.seconds(400) == pytest.approx(4.0 + 3.0)
 

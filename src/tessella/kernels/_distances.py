@@ -82,7 +82,7 @@ class DistanceSide(ABC):
 
     def product(self, left: FloatArray, weights: FloatArray, n_jobs: int | None) -> FloatArray:
         """Return the kernel between `left` and this side times `weights` of shape (l, k)."""
-        used = weights.any(axis=1)
+        used = np.asarray(weights.any(axis=1))
         side, weights = self.part(used), weights[used]
         out = np.empty((len(left), weights.shape[1]))
 
@@ -258,7 +258,7 @@ class LaplaceSide(DistanceSide):
         """See :meth:`DistanceSide.product`."""
         if self.room is None:
             return super().product(left, weights, n_jobs)
-        used = weights.any(axis=1)
+        used = np.asarray(weights.any(axis=1))
         room, factor = self.factors(left)
         # Factors may be as large or as small as double precision allows, so weights must not be. A
         # power of two changes no digit of them.

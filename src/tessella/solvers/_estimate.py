@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _LEAST_POWER, _MOST_POWER = 1.0, 3.0  # of the rows; a linear system is cubic in them
-# Exponents of a single measurement: that of the entries of a kernel matrix for machines, and
-# between those of a pass over all rows and over all support vectors for certificates.
-_FIRST_POWER, _FIRST_OF_CERTIFICATES = 2.0, 0.3
+# Exponents of a single measurement: that of the entries of a kernel matrix for one machine; of many
+# machines, samples have nearly as many rows as the whole problem; a certificate is a pass over all
+# rows, and in part one over the support vectors.
+_FIRST_POWER, _FIRST_OF_SEVERAL, _FIRST_OF_CERTIFICATES = 2.0, 1.0, 0.3
 LONG = 10.0  # seconds from which on a run takes long
 _CLEARLY = 1.5  # times a time limit that an estimate has to be in order to exceed it clearly
 _MACHINES = 6.0  # solves of all machines in a usual run, together with the steps between them
@@ -66,10 +67,16 @@ class MachineGrowth:
 
     A certificate needs the scores of all rows, whatever the sample. Only a part of its time grows
     with the support vectors.
+
+    Parameters
+    ----------
+    several : bool, default=False
+        Whether there are several machines.
     """
 
-    def __init__(self) -> None:
-        self._machines, self._certificates = Growth(), Growth(0.0, _FIRST_OF_CERTIFICATES, 1.0)
+    def __init__(self, *, several: bool = False) -> None:
+        self._machines = Growth(first=_FIRST_OF_SEVERAL if several else _FIRST_POWER)
+        self._certificates = Growth(0.0, _FIRST_OF_CERTIFICATES, 1.0)
 
     def add(self, rows: int, machines: float, certificate: float) -> None:
         """Add the seconds of a sample, which is larger than the ones before."""

@@ -63,11 +63,12 @@ def plain_machines(run: Run, *, with_gradient: bool = False) -> MachineGrowth:
     StopRun
         If the time of the run is over or the run is interrupted.
     """
-    problem, growth = run.problem, MachineGrowth()
+    problem = run.problem
     P = problem.kernels.plain_parameter if problem.fixed is None else problem.fixed
     shared = isinstance(problem.kernels, SharedKernels)
     quick = isinstance(problem.cone, PSD) and not run.clock.is_large
     n_machines = len(problem.dual.starts)
+    growth = MachineGrowth(several=n_machines > 1)
     sizes = sample_sizes(problem.dual.size, n_machines, shared=shared, whole=not quick)
     while sizes:
         count = _next_size(run, sizes, growth)
