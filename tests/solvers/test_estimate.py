@@ -10,8 +10,9 @@ import pytest
 from solvers.conftest import make_problem
 
 from tessella.cones import PSD
+from tessella.problems import SaddlePoint
 from tessella.solvers import Estimate, Monitor, Monitors, TablePrinter, run_solver, working_set
-from tessella.solvers._clock import RunClock
+from tessella.solvers._clock import Forecast, RunClock
 from tessella.solvers._estimate import Growth, MachineGrowth, in_words, run_seconds, seconds_to_go
 
 
@@ -73,6 +74,18 @@ def test_a_run_takes_longer_with_slower_steps():
     assert run_seconds(2.0, 0.0) > 2.0
     assert run_seconds(2.0, 1.0) > run_seconds(2.0, 0.0) + 1.0
     assert run_seconds(1.0, 0.0, smooth=True) > run_seconds(1.0, 0.0)
+    assert run_seconds(2.0, 1.0, several=True) > run_seconds(2.0, 1.0)
+
+
+def test_a_fixed_parameter_takes_the_time_of_its_machines(monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    learned, told = make_problem("classification", m=40), []
+    for fixed in (None, learned.cone.centre):
+        problem, listener = SaddlePoint(learned.kernels, learned.dual, fixed), Listener()
+        clock = RunClock(None, problem.cone)
+        Forecast(clock, listener, 1e-3).by_machines(100.0, problem)
+        told += [one.seconds for one in listener.told]
+    assert told == [pytest.approx(600.0), pytest.approx(100.0)]
 
 
 def test_seconds_to_go_continues_the_logarithm_of_the_gap():

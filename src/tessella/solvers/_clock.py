@@ -9,6 +9,7 @@ import numpy as np
 
 from tessella.backend._lazy import cached_property
 from tessella.cones import Cone
+from tessella.problems import SaddlePoint
 from tessella.solvers._estimate import LONG, Estimate, run_seconds, seconds_to_go
 from tessella.solvers._monitor import Monitor
 from tessella.solvers._result import IterationRecord
@@ -132,11 +133,16 @@ class Forecast:
         self._clock, self._monitor, self._tol = clock, monitor, tol
         self._expected = 0.0
 
-    def by_machines(self, seconds: float, *, smooth: bool, fixed: bool) -> None:
+    def by_machines(self, seconds: float, problem: SaddlePoint) -> None:
         """Tell the time of a run whose machines with one kernel take some seconds."""
         ahead = seconds
-        if not fixed:
-            ahead = run_seconds(seconds, self._clock.decomposition_seconds, smooth=smooth)
+        if problem.fixed is None:
+            ahead = run_seconds(
+                seconds,
+                self._clock.decomposition_seconds,
+                smooth=problem.dual.is_smooth,
+                several=len(problem.dual.starts) > 1,
+            )
         self._tell(self._clock.elapsed + ahead)
 
     def revise(self, history: Sequence[IterationRecord]) -> None:

@@ -15,7 +15,9 @@ LONG = 10.0  # seconds from which on a run takes long
 _CLEARLY = 1.5  # times a time limit that an estimate has to be in order to exceed it clearly
 _MACHINES = 6.0  # solves of all machines in a usual run, together with the steps between them
 _LINEAR_SYSTEMS = 20.0  # in a usual run with a loss without bounds
-_DECOMPOSITIONS = 8.0  # of a large parameter in a usual run
+# Decompositions of a large parameter in a usual run. A few machines are nearly optimal for one
+# machine, while several machines take rounds.
+_DECOMPOSITIONS, _DECOMPOSITIONS_OF_SEVERAL = 2.0, 8.0
 _LAST = 5  # records from which the gap is continued
 _CLOCK = 1e-4  # seconds below which a measurement is mostly overhead
 
@@ -138,7 +140,9 @@ class Estimate:
         )
 
 
-def run_seconds(machine: float, decomposition: float, *, smooth: bool = False) -> float:
+def run_seconds(
+    machine: float, decomposition: float, *, smooth: bool = False, several: bool = False
+) -> float:
     """Estimate the seconds of a run.
 
     Parameters
@@ -150,9 +154,12 @@ def run_seconds(machine: float, decomposition: float, *, smooth: bool = False) -
     smooth : bool, default=False
         Whether every Newton step of the run is a linear system on all rows, as for losses without
         bounds.
+    several : bool, default=False
+        Whether there are several machines.
     """
     count = _LINEAR_SYSTEMS if smooth else _MACHINES
-    return count * machine + _DECOMPOSITIONS * decomposition
+    decompositions = _DECOMPOSITIONS_OF_SEVERAL if several else _DECOMPOSITIONS
+    return count * machine + decompositions * decomposition
 
 
 def seconds_to_go(times: Sequence[float], gaps: Sequence[float], tol: float) -> float:

@@ -179,8 +179,7 @@ class Run:
         seconds = growth.seconds(self.problem.dual.size)
         if self.clock.is_large or self.problem.dual.is_smooth:
             self.clock.machine_seconds = seconds
-        smooth = self.problem.dual.is_smooth
-        self._forecast.by_machines(seconds, smooth=smooth, fixed=not learns)
+        self._forecast.by_machines(seconds, self.problem)
 
     def phase(self, text: str) -> None:
         """Tell the monitor what the run does next."""
