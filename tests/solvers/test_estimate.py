@@ -237,6 +237,8 @@ def test_a_run_is_late_when_the_next_step_does_not_fit(monkeypatch):
     assert clock.left_for_machines == pytest.approx(1.9)
     clock.certificate_seconds = 0.4
     assert clock.left_for_machines == pytest.approx(1.5)
+    clock.certificate_seconds = 4.0
+    assert clock.left_for_machines == pytest.approx(0.7 * 1.9)
     assert RunClock(None, PSD(3)).left_for_machines is None
     now[0] = 11.0
     assert clock.left == clock.left_for_machines == 0.0

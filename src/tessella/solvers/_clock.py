@@ -16,6 +16,7 @@ from tessella.solvers._result import IterationRecord
 
 _SLOW_SIDE = 400  # of a matrix, from which on one decomposition takes a noticeable time
 _GROWTH = 2.6  # exponent of its time, because small ones are slow for their size
+_RESERVED = 0.3  # largest part of the time that is left for the certificate of machines
 _NEWTON_POWER = 2.0  # of the rows in the time of a Newton step
 _TOO_SHORT = 2.0  # times the expected time after which it is estimated again
 
@@ -65,9 +66,12 @@ class RunClock:
 
     @property
     def left_for_machines(self) -> float | None:
-        """Seconds until machines have to end, so that their pair can be certified in time."""
+        """Seconds until machines have to end, so that their pair can be certified in time.
+
+        They get most of the time, whatever is expected of the certificate.
+        """
         left = self.left
-        return None if left is None else max(0.0, left - self.certificate_seconds)
+        return None if left is None else left - min(self.certificate_seconds, _RESERVED * left)
 
     @property
     def has_long_steps(self) -> bool:
