@@ -198,6 +198,8 @@ class LeaveOneOutObjective(DescentObjective):
         Fraction of the weight of each training row that is left out with it.
     clock : Clock
         Time that is left.
+    seconds : float, default=0
+        Expected time of an evaluation.
     """
 
     def __init__(
@@ -209,8 +211,9 @@ class LeaveOneOutObjective(DescentObjective):
         weight: FloatArray,
         left_out: FloatArray,
         clock: Clock,
+        seconds: float = 0.0,
     ) -> None:
-        super().__init__(machine, rows, clock)
+        super().__init__(machine, rows, clock, seconds)
         self._others = machine.space.coordinates[others]
         self._Y, self._weight = machine.target.forward(Y[rows]), weight[rows]
         self._left_out = left_out[rows]
