@@ -178,6 +178,15 @@ def test_the_machines_of_a_dictionary_have_samples_of_all_sizes(monkeypatch):
     assert listed_sizes(problem, monkeypatch, **settings)[-1] == 2000
 
 
+def test_a_dictionary_leaves_less_time_to_the_solver(monkeypatch):
+    """After 200 rows, 2.3 seconds are left, and 600 rows are expected to take 1.8."""
+    settings = {"limit": 2.5, "machine": 1e-3, "certificate": 0.0}
+    problem = dictionary_problem(m=600, n=1)
+    assert listed_sizes(problem, monkeypatch, **settings) == [200, 600]
+    problem = make_problem("classification", m=600)
+    assert listed_sizes(problem, monkeypatch, **settings) == [200]
+
+
 def test_samples_of_machines_on_the_same_rows_are_the_same():
     problem = ridge(m=60, outputs=3)
     rows = sample_rows(problem.kernels, problem.dual, 30)

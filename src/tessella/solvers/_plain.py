@@ -66,10 +66,9 @@ def plain_machines(run: Run, *, with_gradient: bool = False) -> MachineGrowth:
     problem = run.problem
     P = problem.kernels.plain_parameter if problem.fixed is None else problem.fixed
     shared = isinstance(problem.kernels, SharedKernels)
-    quick = isinstance(problem.cone, PSD) and not run.clock.is_large
     n_machines = len(problem.dual.starts)
     growth = MachineGrowth(several=n_machines > 1)
-    sizes = sample_sizes(problem.dual.size, n_machines, shared=shared, whole=not quick)
+    sizes = sample_sizes(problem.dual.size, n_machines, shared=shared, whole=_begins_slowly(run))
     while sizes:
         count = _next_size(run, sizes, growth)
         if count is None:
@@ -106,10 +105,18 @@ def _next_size(run: Run, sizes: list[int], growth: MachineGrowth) -> int | None:
     plenty = [size for size in sizes if growth.seconds(size) <= _PLENTY * left]
     if plenty:
         return plenty[-1]
-    long_steps = run.clock.is_large or run.problem.dual.is_smooth
+    long_steps = _begins_slowly(run) or run.problem.dual.is_smooth
     alone = long_steps or growth.seconds(size) > left
     part = _LARGER_PART if alone else _PART
     return first if growth.seconds(first) <= part * left else None
+
+
+def _begins_slowly(run: Run) -> bool:
+    """Return whether the first step of a solver takes far longer than a machine.
+
+    It is a decomposition of a large matrix, or a pass over all kernels of a dictionary.
+    """
+    return run.clock.is_large or not isinstance(run.problem.cone, PSD)
 
 
 def sample_sizes(
