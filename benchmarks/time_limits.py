@@ -175,10 +175,12 @@ def share_of_plain(model: Any, X: FloatArray, y: NDArray[Any]) -> float | None:
             return bound.plain_parameter
 
     plain = Plain(time_limit=ENOUGH * model.time_limit)
+    begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plain.fit(X, y)
-    if plain.status_ != SolverStatus.OPTIMAL.value:
+    late = time.perf_counter() - begin > plain.time_limit
+    if late or plain.status_ != SolverStatus.OPTIMAL.value:
         return None
     return float(model.objective_ / plain.objective_)
 

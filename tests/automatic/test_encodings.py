@@ -57,6 +57,20 @@ def test_medians_count_weights_as_copies():
     np.testing.assert_array_equal(merged.gappy, copies.gappy)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_medians_of_columns_without_gaps(weighted):
+    """The smallest value with half of the weight at or below it."""
+    rng = np.random.default_rng(1)
+    codes = np.round(rng.normal(size=(31, 40)), 1)
+    weight = rng.integers(1, 5, 31).astype(float) if weighted else np.full(31, 0.3)
+    encoding, _ = fit("one-hot", np.zeros(40, dtype=bool), codes, weight=weight)
+    expected = [
+        min(x for x in column if 2.0 * weight[column <= x].sum() >= weight.sum())
+        for column in codes.T
+    ]
+    assert encoding.medians.tolist() == expected
+
+
 # ---- one-hot
 
 

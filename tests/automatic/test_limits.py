@@ -226,6 +226,30 @@ def test_a_search_without_time_for_all_rows_compares_fewer():
     assert search.fit_seconds(450) < search.fit_seconds(900)
 
 
+def test_a_descent_is_not_begun_without_the_time_of_an_evaluation():
+    machine = TessellaRegressor(families=["laplace"], **ONE_THREAD).fit(X, Y).members_[0].machine
+    rows = np.arange(40)
+
+    def steps(seconds):
+        search = Search(
+            spaces=[],
+            families=(),
+            rows=rows,
+            Y=Y[:, None],
+            targets=(),
+            weight=np.ones(60),
+            left_out=np.ones(60),
+            settings=EFFORTS["low"],
+            clock=Clock(1e6),
+            tell=lambda *_: None,
+        )
+        search.seconds, search.gram_seconds = seconds, 0.0
+        return search._objective(machine, rows, np.arange(40, 60)).descend(3)
+
+    assert steps(0.0)
+    assert not steps(1e9)
+
+
 def test_leaves_are_smaller_where_the_time_is_short():
     machines = TessellaRegressor(**ONE_THREAD).fit(X, Y).members_[:1]
     rng = np.random.default_rng(2)

@@ -81,6 +81,24 @@ def test_time_limit_keeps_a_certified_model(every_case, monkeypatch):
     assert np.isfinite(raw_scores(model, X)).all()
 
 
+def test_the_limit_covers_what_comes_before_the_solver(circles, monkeypatch):
+    """The estimate of the noise alone takes the whole time of this fit."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def noise_level(*_):
+        now[0] += 100.0
+        return 0.1
+
+    monkeypatch.setattr("tessella.estimators._regressor.noise_level", noise_level)
+    X, y = circles
+    model = LearnedKernelSVR(tol=1e-9, time_limit=99.0)
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        model.fit(X, y)
+    assert len(model.history_) == 1
+    assert LearnedKernelSVR(time_limit=101.0).fit(X, y).status_ == "optimal"
+
+
 def test_out_of_time_before_the_first_record_still_leaves_a_record(circles):
     model = LearnedKernelSVC(solver="working-set", tol=1e-9, time_limit=1e-9)
     with pytest.warns(ConvergenceWarning, match="time limit"):

@@ -103,6 +103,22 @@ def test_weights_are_copies_to_the_last_bit(values, scaling):
     assert UnitBox.fit(values[1:, None] * 2, scaling=scaling) != weighted
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_columns_together_have_the_maps_of_each_of_them(monkeypatch, scaling, weighted):
+    """Columns are sorted in blocks, and those with the same number of values come together."""
+    monkeypatch.setattr("tessella.kernels._scaling._BLOCK_ENTRIES", 3 * 700)
+    columns = [np.full(700, 2.0), *COLUMNS.values(), RNG.standard_normal(700)]
+    X = np.column_stack(columns)
+    weight = RNG.integers(1, 4, 700).astype(float) if weighted else np.ones(700)
+    whole = UnitBox.fit(X, weight, scaling=scaling)
+    assert whole.kept.tolist() == list(range(1, len(columns)))
+    alone = [UnitBox.fit(X[:, [j]], weight, scaling=scaling) for j in whole.kept]
+    np.testing.assert_array_equal(whole.knots, np.concatenate([box.knots for box in alone]))
+    np.testing.assert_array_equal(whole.heights, np.concatenate([box.heights for box in alone]))
+    np.testing.assert_array_equal(whole.counts, np.concatenate([box.counts for box in alone]))
+
+
 @pytest.mark.parametrize("scaling", ["quantile", "robust"])
 def test_values_that_differ_by_rounding_are_one_value(scaling):
     clean = np.repeat([0.3, 1.0, 7.0], [40, 30, 30])

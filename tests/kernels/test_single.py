@@ -55,6 +55,25 @@ def test_values_are_those_of_the_formula(make, width, n):
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("make", MAKES)
+@pytest.mark.parametrize("used", [0, 1, 7, 70])
+def test_scores_of_a_sparse_dual_vector(make, used):
+    """Only the kernel values of its support vectors are computed."""
+    rng = np.random.default_rng(used)
+    X, w = rng.random((70, 3)), np.zeros(70)
+    w[rng.permutation(70)[:used]] = rng.standard_normal(used)
+    for kernels in (make(0.5), make(0.002)):
+        found = kernels.bind(X).moments(w).scores(ONE)
+        np.testing.assert_allclose(found, by_definition(kernels, X, X) @ w, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_a_kernel_matrix_is_mirrored_in_squares(make, monkeypatch):
+    monkeypatch.setattr("tessella.kernels._dictionary._MIRRORED", 8)
+    K = make(0.5).bind(np.random.default_rng(0).random((30, 2))).gram(ONE)
+    np.testing.assert_array_equal(K, K.T)
+
+
 @pytest.mark.parametrize("make", [GaussianKernels, MaternKernels, smoother])
 def test_narrow_kernels_in_the_middle_of_the_box_keep_their_digits(make):
     """Squared distances are differences of squares, which are smallest around the centre."""

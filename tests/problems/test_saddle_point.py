@@ -192,6 +192,21 @@ def test_rounding_never_raises_a_lower_bound(C):
         assert exact - lower <= 1e-12 * float(size @ np.abs(K) @ size)
 
 
+def test_the_rough_bound_of_a_fixed_parameter_is_that_of_the_best_multiple():
+    rng = np.random.default_rng(8)
+    X = rng.random((30, 2))
+    kernels = TessellatedKernels(1, 0.3).bind(X)
+    dual = DualProblem.regression(rng.standard_normal(30), 3.0, 0.05)
+    P = kernels.cone.centre
+    problem = SaddlePoint(kernels, dual, fixed=P)
+    K, w = kernels.gram(P), dual.feasible(rng.uniform(-3.0, 3.0, 30))
+    bound, proof = problem.at(w).rough_lower()
+    assert bound == pytest.approx(dual.kappa(proof) - 0.5 * proof @ K @ proof, rel=1e-9)
+    shares = np.geomspace(1e-6, 1.0, 41)
+    best = max(dual.kappa(s * w) - 0.5 * s**2 * (w @ K @ w) for s in shares)
+    assert bound == pytest.approx(best, rel=1e-9)
+
+
 @pytest.mark.parametrize("task", ["classification", "regression", "squared"])
 @pytest.mark.parametrize("C", [1e3, 1e6, 1e9])
 def test_rounding_never_lowers_an_upper_bound(task, C):

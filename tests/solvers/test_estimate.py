@@ -10,9 +10,10 @@ import pytest
 from solvers.conftest import make_problem
 
 from tessella.cones import PSD
+from tessella.problems import SaddlePoint
 from tessella.solvers import Estimate, Monitor, Monitors, TablePrinter, run_solver, working_set
-from tessella.solvers._clock import RunClock
-from tessella.solvers._estimate import Growth, in_words, run_seconds, seconds_to_go
+from tessella.solvers._clock import Forecast, RunClock
+from tessella.solvers._estimate import Growth, MachineGrowth, in_words, run_seconds, seconds_to_go
 
 
 class Listener(Monitor):
@@ -51,7 +52,21 @@ def test_growth_before_and_after_a_single_measurement():
     assert growth.seconds(1000) == 0.0
     growth.add(100, 2.0)
     assert growth.seconds(100) == 2.0
-    assert growth.seconds(400) == pytest.approx(8.0)
+    assert growth.seconds(400) == pytest.approx(32.0)
+
+
+def test_certificates_grow_less_than_machines():
+    growth = MachineGrowth()
+    assert growth.seconds(100) == 0.0
+    growth.add(100, 1.0, 3.0)
+    assert growth.seconds(100) == pytest.approx(4.0)
+    assert growth.certificate_seconds(400) == pytest.approx(3.0 * 4.0**0.3)
+    assert growth.seconds(400) == pytest.approx(16.0 + 3.0 * 4.0**0.3)
+    several = MachineGrowth(several=True)
+    several.add(100, 1.0, 0.0)
+    assert several.seconds(400) == pytest.approx(4.0, abs=1e-3)
+    growth.add(200, 2.0, 3.0)
+    assert growth.seconds(400) == pytest.approx(4.0 + 3.0)
 
 
 def test_a_run_takes_longer_with_slower_steps():
@@ -59,6 +74,18 @@ def test_a_run_takes_longer_with_slower_steps():
     assert run_seconds(2.0, 0.0) > 2.0
     assert run_seconds(2.0, 1.0) > run_seconds(2.0, 0.0) + 1.0
     assert run_seconds(1.0, 0.0, smooth=True) > run_seconds(1.0, 0.0)
+    assert run_seconds(2.0, 1.0, several=True) > run_seconds(2.0, 1.0)
+
+
+def test_a_fixed_parameter_takes_the_time_of_its_machines(monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    learned, told = make_problem("classification", m=40), []
+    for fixed in (None, learned.cone.centre):
+        problem, listener = SaddlePoint(learned.kernels, learned.dual, fixed), Listener()
+        clock = RunClock(None, problem.cone)
+        Forecast(clock, listener, 1e-3).by_machines(100.0, problem)
+        told += [one.seconds for one in listener.told]
+    assert told == [pytest.approx(600.0), pytest.approx(100.0)]
 
 
 def test_seconds_to_go_continues_the_logarithm_of_the_gap():
@@ -197,15 +224,31 @@ def test_a_run_is_late_when_the_next_step_does_not_fit(monkeypatch):
     clock.machine_seconds = 3.6
     assert clock.has_long_steps
     assert clock.is_late(1)
+    clock.machine_seconds = 0.0
+    clock.begin_newton_steps(100)
+    assert not clock.is_late(3)
+    now[0] = 7.0
+    clock.end_newton_step()
+    clock.begin_newton_steps(200)  # half a second for 100 rows, four times as long with twice them
+    now[0] = 7.9
+    assert not clock.is_late(3)
+    now[0] = 8.1
+    assert clock.is_late(3)
+    assert clock.left_for_machines == pytest.approx(1.9)
+    clock.certificate_seconds = 0.4
+    assert clock.left_for_machines == pytest.approx(1.5)
+    clock.certificate_seconds = 4.0
+    assert clock.left_for_machines == pytest.approx(0.7 * 1.9)
+    assert RunClock(None, PSD(3)).left_for_machines is None
     now[0] = 11.0
-    assert clock.left == 0.0
+    assert clock.left == clock.left_for_machines == 0.0
     assert RunClock(None, PSD(3)).left is None
     assert not RunClock(None, PSD(3)).is_late(1)
 
 
 def test_decompositions_are_expected_to_take_longer_for_larger_sides(monkeypatch):
     monkeypatch.setattr(time, "monotonic", SlowClock(1.0))
-    sides = [RunClock(None, PSD(side)).decomposition_seconds() for side in (399, 400, 800)]
+    sides = [RunClock(None, PSD(side)).decomposition_seconds for side in (399, 400, 800)]
     assert sides[0] == 0.0
     assert 1.0 < sides[1] < sides[2]
     assert sides[2] / sides[1] == pytest.approx(2.0**2.6)

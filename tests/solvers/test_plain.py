@@ -119,8 +119,72 @@ def test_sizes_of_samples_grow_to_the_whole_problem():
     assert sample_sizes(500, 1) == [200, 500]
     assert sample_sizes(1000, 1) == [200, 600, 1000]
     assert sample_sizes(50000, 1) == [200, 600, 2000]
+    assert sample_sizes(50000, 1, whole=True) == [200, 600, 1800, 5400, 16200, 50000]
     assert sample_sizes(9000, 45) == [540, 1620, 4860, 9000]
     assert sample_sizes(3000, 3, shared=True) == [600, 1800, 3000]
+
+
+def listed_sizes(problem, monkeypatch, *, limit, machine, certificate):
+    """Sizes of the samples of a run by a clock that only machines and certificates move."""
+    from tessella.solvers import _plain, _run
+
+    now, sizes = [0.0], []
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+
+    def solved(run, P, count):
+        sizes.append(count)
+        now[0] += machine * count
+        return np.zeros(run.problem.dual.size)
+
+    def keep(self, P, w):
+        now[0] += certificate
+
+    monkeypatch.setattr(_plain, "_solved", solved)
+    monkeypatch.setattr(_run.Run, "keep_roughly", keep)
+    run = _run.Run(
+        *("test", problem), tol=1e-3, max_iter=9, time_limit=limit, n_jobs=1, callback=None
+    )
+    _plain.plain_machines(run)
+    return sizes
+
+
+def test_a_sample_is_begun_if_its_machines_and_a_certificate_fit(monkeypatch):
+    problem = make_problem("classification", m=1000)
+    for limit, expected in (
+        (1.0, [200]),
+        (4.0, [200]),
+        (5.0, [200, 600]),
+        (7.0, [200, 600, 1000]),
+        (90.0, [200, 1000]),
+    ):
+        settings = {"limit": limit, "machine": 1e-3, "certificate": 1.0}
+        assert listed_sizes(problem, monkeypatch, **settings) == expected
+
+
+def test_the_samples_of_a_fixed_parameter_leave_the_whole_problem_to_the_solver(monkeypatch):
+    learned = make_problem("classification", m=1000)
+    problem = SaddlePoint(learned.kernels, learned.dual, learned.cone.centre)
+    for limit, expected in ((4.0, [200]), (6.5, [200, 600]), (90.0, [200])):
+        settings = {"limit": limit, "machine": 1e-3, "certificate": 1.0}
+        assert listed_sizes(problem, monkeypatch, **settings) == expected
+
+
+def test_the_machines_of_a_dictionary_have_samples_of_all_sizes(monkeypatch):
+    """The first step of a solver is a pass over all kernels, far longer than a machine."""
+    problem = dictionary_problem(m=2500, n=1)
+    settings = {"limit": 1e6, "machine": 1e-9, "certificate": 0.0}
+    assert listed_sizes(problem, monkeypatch, **settings)[-1] == 2500
+    problem = make_problem("classification", m=2500)
+    assert listed_sizes(problem, monkeypatch, **settings)[-1] == 2000
+
+
+def test_a_dictionary_leaves_less_time_to_the_solver(monkeypatch):
+    """After 200 rows, 2.3 seconds are left, and 600 rows are expected to take 1.8."""
+    settings = {"limit": 2.5, "machine": 1e-3, "certificate": 0.0}
+    problem = dictionary_problem(m=600, n=1)
+    assert listed_sizes(problem, monkeypatch, **settings) == [200, 600]
+    problem = make_problem("classification", m=600)
+    assert listed_sizes(problem, monkeypatch, **settings) == [200]
 
 
 def test_samples_of_machines_on_the_same_rows_are_the_same():

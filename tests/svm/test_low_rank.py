@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -56,6 +58,18 @@ def test_equal_eigenvalues_are_no_slow_decay():
     basis = np.linalg.qr(np.random.default_rng(0).standard_normal((120, 50)))[0]
     factor = low_rank(basis @ basis.T, 64, 1e-6)
     assert factor.rank == 50
+
+
+def test_the_search_for_a_factor_ends_at_a_deadline(monkeypatch):
+    """The clock goes on by a second with each row of the factor."""
+    basis = np.random.default_rng(0).standard_normal((80, 20))
+    clock = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    assert low_rank(basis @ basis.T, 64, 1e-6, deadline=19.0) is None
+    assert next(clock) == 20
+    factor = low_rank(basis @ basis.T, 64, 1e-6, deadline=60.0)
+    assert factor is not None
+    assert factor.rank == 20
 
 
 def test_a_long_tail_of_eigenvalues_has_no_factor(monkeypatch):

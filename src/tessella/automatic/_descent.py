@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import LbfgsInvHessProduct, minimize
 
 from tessella.automatic._clock import Clock, OutOfTimeError
 from tessella.automatic._entries import Machine
@@ -48,12 +48,13 @@ class Start(NamedTuple):
     ----------
     x : ndarray of shape (n_parameters,)
         Parameters.
-    metric : ndarray of shape (n_parameters, n_parameters)
-        Approximate inverse of the Hessian matrix.
+    metric : LbfgsInvHessProduct
+        Approximate inverse of the Hessian matrix, which is known by its last steps. The matrix
+        itself would have the square of thousands of parameters in wide tables.
     """
 
     x: FloatArray
-    metric: FloatArray
+    metric: LbfgsInvHessProduct
 
 
 class DescentObjective(ABC):
@@ -120,7 +121,7 @@ class DescentObjective(ABC):
             callback=callback,
             options={"maxiter": steps, "maxfun": 2 * steps},
         )
-        return Start(found.x, found.hess_inv.todense())
+        return Start(found.x, found.hess_inv)
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective and its gradient."""
@@ -197,6 +198,8 @@ class LeaveOneOutObjective(DescentObjective):
         Fraction of the weight of each training row that is left out with it.
     clock : Clock
         Time that is left.
+    seconds : float, default=0
+        Expected time of an evaluation.
     """
 
     def __init__(
@@ -208,8 +211,9 @@ class LeaveOneOutObjective(DescentObjective):
         weight: FloatArray,
         left_out: FloatArray,
         clock: Clock,
+        seconds: float = 0.0,
     ) -> None:
-        super().__init__(machine, rows, clock)
+        super().__init__(machine, rows, clock, seconds)
         self._others = machine.space.coordinates[others]
         self._Y, self._weight = machine.target.forward(Y[rows]), weight[rows]
         self._left_out = left_out[rows]
@@ -265,13 +269,14 @@ def _shorter(rise: float, slope: float) -> float:
     return float(np.clip(-0.5 * slope / (rise - slope), _SHORTEST, 0.5))
 
 
-def _updated(metric: FloatArray, step: FloatArray, change: FloatArray) -> FloatArray:
+def _updated(
+    metric: LbfgsInvHessProduct, step: FloatArray, change: FloatArray
+) -> LbfgsInvHessProduct:
     """Return the BFGS update of an approximate inverse Hessian matrix."""
     product = float(step @ change)
     if product <= _LEAST_CURVATURE * np.linalg.norm(step) * np.linalg.norm(change):
         return metric
-    left = np.eye(len(step)) - np.outer(step, change) / product
-    return left @ metric @ left.T + np.outer(step, step) / product
+    return LbfgsInvHessProduct(np.vstack([metric.sk, step]), np.vstack([metric.yk, change]))
 
 
 class HeldOutObjective(DescentObjective):

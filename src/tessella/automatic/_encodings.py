@@ -139,11 +139,16 @@ def _weighted_medians(
     """Return the weighted median of each column: those without gaps together, others one by one."""
     whole = ~missing.any(axis=0)
     columns = numbers[:, whole]
-    order = np.argsort(columns, axis=0, kind="stable")
-    total = np.cumsum(weight[order], axis=0)
-    below = (total < 0.5 * total[-1:]).sum(axis=0)
     medians = np.empty(numbers.shape[1])
-    medians[whole] = columns[order[below, np.arange(len(below))], np.arange(len(below))]
+    if (weight == weight[0]).all():  # the median of each column has the same rank
+        total = np.cumsum(weight)
+        rank = int((total < 0.5 * total[-1]).sum())
+        medians[whole] = np.partition(columns, rank, axis=0)[rank]
+    else:
+        order = np.argsort(columns, axis=0, kind="stable")
+        total = np.cumsum(weight[order], axis=0)
+        below = (total < 0.5 * total[-1:]).sum(axis=0)
+        medians[whole] = columns[order[below, np.arange(len(below))], np.arange(len(below))]
     for k in np.flatnonzero(~whole):
         medians[k] = _weighted_median(numbers[:, k], weight)
     return medians

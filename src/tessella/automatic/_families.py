@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
 from tessella.kernels import absolute_pair_sums, laplace_gram
+from tessella.kernels._distances import square_distances
 
 FloatArray = NDArray[np.float64]
 
@@ -91,10 +91,8 @@ class GaussianFamily:
 
     def gram(self, A: FloatArray, scales: FloatArray, B: FloatArray | None = None) -> FloatArray:
         """See :meth:`Family.gram`."""
-        factors = np.exp(scales) * 0.5**0.5
-        left = A * factors
-        distances = cdist(left, left if B is None else B * factors, "sqeuclidean")
-        K: FloatArray = np.negative(distances, out=distances)
+        K = _scaled_squares(A, 0.5**0.5 * np.exp(scales), B)
+        np.negative(K, out=K)
         return np.exp(K, out=K)
 
     def steepness(self, scales: FloatArray) -> FloatArray:
@@ -136,9 +134,8 @@ class MaternFamily:
         return 3.0 * _square_sums(W / (1.0 + self._distances(A, scales, None)), A, scales)
 
     def _distances(self, A: FloatArray, scales: FloatArray, B: FloatArray | None) -> FloatArray:
-        factors = 3.0**0.5 * np.exp(scales)
-        left = A * factors
-        return np.asarray(cdist(left, left if B is None else B * factors))
+        squares = _scaled_squares(A, 3.0**0.5 * np.exp(scales), B)
+        return np.sqrt(squares, out=squares)
 
 
 class TessellatedFamily:
@@ -177,6 +174,13 @@ FAMILIES: dict[str, Any] = {
     family.name: family
     for family in (LaplaceFamily(), GaussianFamily(), MaternFamily(), TessellatedFamily())
 }
+
+
+def _scaled_squares(A: FloatArray, factors: FloatArray, B: FloatArray | None) -> FloatArray:
+    """Return the squared distances of scaled rows of the unit cube."""
+    # Smaller norms leave more digits of the distances, whatever the point that they are from.
+    left = (A - 0.5) * factors
+    return square_distances(left, None if B is None else (B - 0.5) * factors)
 
 
 def _square_sums(W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:

@@ -360,8 +360,9 @@ class Search:
     def _objective(
         self, machine: Machine, rows: IntArray, others: IntArray = _NO_ROWS
     ) -> LeaveOneOutObjective:
+        seconds = self.seconds_with(len(rows))  # the first one is estimated by that of the grid
         return LeaveOneOutObjective(
-            machine, rows, others, self.Y, self.weight, self.left_out, self.clock
+            machine, rows, others, self.Y, self.weight, self.left_out, self.clock, seconds
         )
 
     def _by_machine(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from copy import copy
 from functools import partial
@@ -134,10 +135,11 @@ class BaseLearnedKernel(
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> ValidatedData:
         """Check the data with scikit-learn, without a trace in the estimator."""
+        begun = time.monotonic()
         # scikit-learn sets n_features_in_ and feature_names_in_ while it validates: of a copy.
         scratch = copy(self)
         X, y, weight = validated(scratch, X, y, sample_weight, **self._y_checks())
-        return ValidatedData(X, y, weight, getattr(scratch, "feature_names_in_", None))
+        return ValidatedData(X, y, weight, getattr(scratch, "feature_names_in_", None), begun)
 
     def _y_checks(self) -> dict[str, Any]:
         """Options of scikit-learn's ``validate_data`` for the target."""

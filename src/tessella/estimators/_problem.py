@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,12 +34,15 @@ class ValidatedData:
         Sample weights.
     feature_names : ndarray of shape (n_features,) or None
         Names of the features, if the data had any.
+    begun : float
+        Moment of ``time.monotonic()`` at which the fit began.
     """
 
     X: FloatArray
     y: NDArray[Any]
     weight: FloatArray
     feature_names: NDArray[Any] | None
+    begun: float
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class TrainingProblem:
         Scaling of the features to the unit cube.
     n_given : int
         Number of rows of the data as given.
+    begun : float
+        Moment of ``time.monotonic()`` from which on its time counts.
     feature_names : ndarray or None
         Names of the features, if the data had any.
     classes : ndarray or None
@@ -71,6 +77,7 @@ class TrainingProblem:
     machines: Machines
     box: UnitBox
     n_given: int
+    begun: float
     feature_names: NDArray[Any] | None = None
     classes: NDArray[Any] | None = None
     target_scale: float = 1.0
@@ -93,7 +100,7 @@ class TrainingProblem:
         """The problem of some rows of validated data, scaled as the kernel set wants them."""
         box = fit_box(rows.X, rows.weight, kernels, scaling, feature_scale)
         names = data.feature_names
-        return cls(rows, machines, box, len(data.X), feature_names=names, **others)
+        return cls(rows, machines, box, len(data.X), data.begun, feature_names=names, **others)
 
     @cached_property
     def layouts(self) -> DualLayouts:
@@ -110,6 +117,7 @@ class TrainingProblem:
         return replace(
             self,
             rows=self.rows.subset(self.machines.rows[k]),
+            begun=time.monotonic(),
             machines=Machines.single(self.machines.dual.each[k]),
             classes=labels,
             validation_set=None if validation_set is None else validation_set.of_labels(labels),

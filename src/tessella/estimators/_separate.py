@@ -35,7 +35,7 @@ def solve_separately(
     remaining pair gets the first certified answer of its solver.
     """
     limit, count = estimator.time_limit, len(problem.machines)
-    deadline = None if limit is None else time.monotonic() + limit
+    deadline = None if limit is None else problem.begun + limit
     # A part is no model of all classes, so the callbacks of scikit-learn do not see it.
     inner = FitCallbacks(callbacks.callback, None)
     parts: list[FittedState] = []

@@ -70,7 +70,7 @@ def solve_problem(
     previous: PreviousFit | None,
 ) -> FittedState:
     """Learn a kernel for all machines of a problem; the estimator gives its parameters only."""
-    started, kernels = time.monotonic(), estimator._kernel_set()
+    kernels = estimator._kernel_set()
     require_fit_memory(estimator, kernels, problem)
     checkpoint = _open_checkpoint(estimator, problem, kernels)
     scores = [] if checkpoint is None else checkpoint.scores
@@ -101,7 +101,7 @@ def solve_problem(
             callbacks.scikit_learn.state_of = state_of
         monitors = [start, display, scorer, checkpoint, callbacks.scikit_learn, callbacks.callback]
         saddle_point = SaddlePoint(bound, problem.machines.dual, fixed)
-        spent = time.monotonic() - started
+        spent = time.monotonic() - problem.begun
         result = _run_solver(estimator, saddle_point, start, Monitors(monitors), spent)
     if checkpoint is not None:
         result = checkpoint.finish(result)

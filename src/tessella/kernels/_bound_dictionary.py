@@ -23,6 +23,7 @@ from tessella.kernels._dictionary import (
     MOST_STACKED,
     MOST_STACKED_BYTES,
     FittedDictionary,
+    mirror,
     strips,
 )
 from tessella.kernels._expansions import GaussianSeries, PolynomialSeries
@@ -31,7 +32,6 @@ from tessella.kernels._functions import FunctionKernel
 IntArray = NDArray[np.intp]
 
 _PARTS = 16  # sums of a series that are held at a time
-_MIRRORED = 512  # of 65,536 entries, so that 128 rows are copied at a time
 
 
 class BoundDictionary(BoundKernelSet):
@@ -161,15 +161,8 @@ class BoundDictionary(BoundKernelSet):
             np.copyto(square, 0.5 * (square + square.T))
             out[own, own.start :] = tile
 
-        def mirror(own: slice) -> None:
-            out[own, : own.start] = out[: own.start, own].T
-            upper = np.triu(out[own, own])
-            out[own, own] = upper + np.triu(upper, 1).T
-
         in_threads(strip, strips(len(rows), len(rows)), self._n_jobs)
-        # Entries left of the diagonal are copied, so that K is symmetric to the last bit. This is
-        # done by rows: with columns, the first strip would touch all of a large new matrix.
-        in_threads(mirror, strips(len(rows), _MIRRORED), self._n_jobs)
+        mirror(out, self._n_jobs)
 
     def svm_kernel(self, factors: FloatArray, workspace: KernelWorkspace) -> NDArray[Any]:
         """See :meth:`BoundKernelSet.svm_kernel`; the matrix is not centred, for use in scores."""

@@ -37,6 +37,7 @@ _NORMALISATIONS = ("trace", "cosine", None)
 # instead of computing them again.
 MOST_STACKED, MOST_STACKED_BYTES = 64, 1 << 30
 _TILE_ENTRIES = 1 << 16  # half a megabyte, which stays in the cache of a core
+_MIRRORED = 256  # side of the squares that are copied across the diagonal
 # Functions of a user are checked on this many rows, up to rounding in single precision.
 _CHECKED_ROWS, _ASYMMETRY, _INDEFINITENESS = 200, 1e-5, 1e-8
 
@@ -513,3 +514,20 @@ def strips(n_rows: int, n_columns: int) -> list[slice]:
     """Return slices of rows whose tiles fit the cache."""
     height = max(1, _TILE_ENTRIES // max(1, n_columns))
     return [slice(k, min(k + height, n_rows)) for k in range(0, n_rows, height)]
+
+
+def mirror(K: NDArray[Any], n_jobs: int | None) -> None:
+    """Copy the entries right of the diagonal to those left of it, so that K is exactly symmetric.
+
+    This is done by rows: a column touches all of a large new matrix.
+    """
+
+    def rows(own: slice) -> None:
+        for start in range(0, own.start, _MIRRORED):
+            left = slice(start, min(start + _MIRRORED, own.start))
+            K[own, left] = K[left, own].T
+        upper = np.triu(K[own, own])
+        K[own, own] = upper + np.triu(upper, 1).T
+
+    pieces = [slice(k, min(k + _MIRRORED, len(K))) for k in range(0, len(K), _MIRRORED)]
+    in_threads(rows, pieces, n_jobs)

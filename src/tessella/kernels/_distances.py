@@ -24,7 +24,7 @@ from scipy.spatial.distance import cdist
 from tessella import _core
 from tessella.backend import effective_threads, in_threads
 from tessella.kernels._base import FloatArray, as_rows
-from tessella.kernels._dictionary import strips
+from tessella.kernels._dictionary import mirror, strips
 
 # Largest sum of the ranges of all coordinates for which the factors exp(2a) of a pair of rows and
 # all their products stay within the range of double precision, which ends at exp(709).
@@ -68,27 +68,28 @@ class DistanceSide(ABC):
         """Write the kernel matrix of the rows of this side to `out`, exactly symmetric."""
 
         def strip(own: slice) -> None:
-            # Entries left of the diagonal are copied, so that K is symmetric to the last bit.
-            tile = self.after(own.start).tile(self.rows[own])
+            tile = self.part(slice(own.start, None)).tile(self.rows[own])
             square = tile[:, : len(tile)]
             np.copyto(square, 0.5 * (square + square.T))
             out[own, own.start :] = tile
-            out[own.stop :, own] = out[own, own.stop :].T
 
         in_threads(strip, strips(len(self), len(self)), n_jobs)
+        mirror(out, n_jobs)
 
     @abstractmethod
-    def after(self, start: int) -> DistanceSide:
-        """Return the rows from `start` on, without preparing them again."""
+    def part(self, own: slice | NDArray[np.bool_]) -> DistanceSide:
+        """Return some of the rows, without preparing them again."""
 
     def product(self, left: FloatArray, weights: FloatArray, n_jobs: int | None) -> FloatArray:
         """Return the kernel between `left` and this side times `weights` of shape (l, k)."""
+        used = np.asarray(weights.any(axis=1))
+        side, weights = self.part(used), weights[used]
         out = np.empty((len(left), weights.shape[1]))
 
         def strip(own: slice) -> None:
-            out[own] = self.tile(left[own]) @ weights
+            out[own] = side.tile(left[own]) @ weights
 
-        in_threads(strip, strips(len(left), len(self)), n_jobs)
+        in_threads(strip, strips(len(left), max(1, len(side))), n_jobs)
         return out
 
 
@@ -110,10 +111,10 @@ class SquaredDistanceSide(DistanceSide):
             result = np.matmul(columns, self._right.T, out=out)
         return result
 
-    def after(self, start: int) -> Self:
-        """See :meth:`DistanceSide.after`."""
+    def part(self, own: slice | NDArray[np.bool_]) -> Self:
+        """See :meth:`DistanceSide.part`."""
         rest = copy(self)
-        rest.rows, rest._right = self.rows[start:], self._right[start:]
+        rest.rows, rest._right = self.rows[own], self._right[own]
         return rest
 
 
@@ -162,6 +163,21 @@ class MaternSide(SquaredDistanceSide):
         return factor
 
 
+def square_distances(A: FloatArray, B: FloatArray | None = None) -> FloatArray:
+    """Return |a - b|² of all rows of A and B, by one product of matrices unless norms are large.
+
+    B is A by default, and the result is then exactly symmetric with zeros on its diagonal.
+    """
+    squares = GaussianSide(A if B is None else B).exponents(A, None)
+    squares *= -2.0
+    np.maximum(squares, 0.0, out=squares)  # negative values are rounding
+    if B is None:
+        np.fill_diagonal(squares, 0.0)
+        squares += squares.T
+        squares *= 0.5
+    return squares
+
+
 def _half_norms(rows: FloatArray) -> FloatArray:
     """Return -|a|²/2 of each row, so that a · b plus those of both is -|a - b|²/2."""
     with np.errstate(over="ignore"):
@@ -207,9 +223,9 @@ class LaplaceSide(DistanceSide):
         exponents: FloatArray = np.negative(cdist(left, self.rows, "cityblock"), out=out)
         return np.exp(exponents, out=exponents)
 
-    def after(self, start: int) -> LaplaceSide:
-        """See :meth:`DistanceSide.after`."""
-        return LaplaceSide(self.rows[start:])
+    def part(self, own: slice | NDArray[np.bool_]) -> LaplaceSide:
+        """See :meth:`DistanceSide.part`."""
+        return LaplaceSide(self.rows[own])
 
     def matrix(self, left: FloatArray, out: NDArray[Any], n_jobs: int | None) -> None:
         """See :meth:`DistanceSide.matrix`."""
@@ -242,7 +258,7 @@ class LaplaceSide(DistanceSide):
         """See :meth:`DistanceSide.product`."""
         if self.room is None:
             return super().product(left, weights, n_jobs)
-        used = weights.any(axis=1)
+        used = np.asarray(weights.any(axis=1))
         room, factor = self.factors(left)
         # Factors may be as large or as small as double precision allows, so weights must not be. A
         # power of two changes no digit of them.

@@ -114,9 +114,10 @@ class RowSpan:
         row = column = used = 0
         for block in self.blocks:
             own = slice(column, column + block.shape[1])
-            part = block[:, kept[own]] * np.sqrt(diagonal[own][kept[own]])
-            U[row : row + len(block), used : used + part.shape[1]] = part
-            row, column, used = row + len(block), own.stop, used + part.shape[1]
+            part = block if kept[own].all() else block[:, kept[own]]  # a copy is as large as U
+            rows, columns = slice(row, row + len(block)), slice(used, used + part.shape[1])
+            np.multiply(part, np.sqrt(diagonal[own][kept[own]]), out=U[rows, columns])
+            row, column, used = rows.stop, own.stop, columns.stop
         return U
 
     def own(self, P: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ SCALINGS = ("range", "quantile", "robust")
 _LEVELS = 100  # equally spaced quantiles, each of which is enclosed by two knots
 _DOUBLINGS = 20  # of the distance from the median, up to which the tails are compressed smoothly
 _STEPS_PER_DOUBLING = 4  # knots between a distance from the median and twice that distance
+
+_BLOCK_ENTRIES = 1_000_000  # of the columns that are sorted at a time
 
 _Curve = tuple[FloatArray, FloatArray]
 
@@ -123,13 +125,12 @@ class UnitBox:
         low, varying = X.min(axis=0), varying_columns(X)
         kept = np.arange(X.shape[1]) if keep_constant else np.flatnonzero(varying)
         weights = np.ones(len(X)) if weight is None else weight
-        fit_curve = _checked_curve(scaling)
-        if fit_curve is None:
+        fit_curves = _checked_curves(scaling)
+        if fit_curves is None:
             box = cls._of_ranges(X.shape[1], kept, low, np.where(varying, X.max(axis=0), np.inf))
         else:
-            curves = [
-                fit_curve(X[:, j], weights) if varying[j] else _constant_curve(low[j]) for j in kept
-            ]
+            found = dict(_curves_by_column(fit_curves, X, np.flatnonzero(varying), weights))
+            curves = [found[j] if varying[j] else _constant_curve(low[j]) for j in kept.tolist()]
             box = cls._of_curves(X.shape[1], kept, curves, clips=True)
         return box if feature_scale is None else box._pulled(feature_scale[kept])
 
@@ -268,10 +269,24 @@ def check_scaling(scaling: Any) -> None:
         raise ValueError(f"scaling={scaling!r} is unknown; use one of {SCALINGS}.")
 
 
-def _checked_curve(scaling: str) -> Callable[[FloatArray, FloatArray], _Curve] | None:
-    """Return what fits the curve of a column; None for a line between the ends of its range."""
+def _checked_curves(scaling: str) -> Callable[[FloatArray, FloatArray], list[_Curve]] | None:
+    """Return what fits the curves of columns; None for a line between the ends of each range."""
     check_scaling(scaling)
-    return {"range": None, "quantile": _quantile_curve, "robust": _robust_curve}[scaling]
+    return {"range": None, "quantile": _quantile_curves, "robust": _robust_curves}[scaling]
+
+
+def _curves_by_column(
+    fit_curves: Callable[[FloatArray, FloatArray], list[_Curve]],
+    X: FloatArray,
+    columns: NDArray[np.intp],
+    weight: FloatArray,
+) -> Iterator[tuple[int, _Curve]]:
+    """Yield the number and the curve of some columns, many of them with each call of numpy."""
+    step = max(1, _BLOCK_ENTRIES // len(X))
+    for begin in range(0, len(columns), step):
+        block = columns[begin : begin + step]
+        for own, levels, mass in _distinct(X[:, block], weight):
+            yield from zip(block[own].tolist(), fit_curves(levels, mass), strict=True)
 
 
 def _constant_curve(value: float) -> _Curve:
@@ -279,19 +294,32 @@ def _constant_curve(value: float) -> _Curve:
     return np.array([value, np.inf]), np.array([0.0, 1.0])
 
 
-def _quantile_curve(values: FloatArray, weight: FloatArray) -> _Curve:
-    levels, mass = _distinct(values, weight)
-    quantiles = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
-    if len(levels) > 2 * _LEVELS:
-        # Both neighbours of each level are knots, so that the jump at a frequent value is kept.
-        above = np.searchsorted(quantiles, np.linspace(quantiles[0], quantiles[-1], _LEVELS))
-        chosen = np.unique(np.concatenate([above, np.maximum(above - 1, 0)]))
-        levels, quantiles = levels[chosen], quantiles[chosen]
-    return levels, _stretched(quantiles)
+def _quantile_curves(levels: FloatArray, mass: FloatArray) -> list[_Curve]:
+    """Return the curves of columns with as many distinct values, from the rows of two arrays."""
+    total = mass.sum(axis=1, keepdims=True)
+    quantiles = (np.cumsum(mass, axis=1) - 0.5 * mass) / total
+    if levels.shape[1] <= 2 * _LEVELS:
+        return list(zip(levels, _stretched(quantiles), strict=True))
+    # Of columns without equal values and weights, all quantiles are the same.
+    alike = bool((quantiles == quantiles[0]).all())
+    knots = [_knots(own) for own in (quantiles[:1] if alike else quantiles)]
+    curves = zip(levels, quantiles, knots * len(levels) if alike else knots, strict=True)
+    return [(values[own], _stretched(heights[own])) for values, heights, own in curves]
 
 
-def _robust_curve(values: FloatArray, weight: FloatArray) -> _Curve:
-    levels, mass = _distinct(values, weight)
+def _knots(quantiles: FloatArray) -> NDArray[np.intp]:
+    """Return the positions of the values at some levels of the quantiles."""
+    # Both neighbours of each level are knots, so that the jump at a frequent value is kept.
+    above = np.searchsorted(quantiles, np.linspace(quantiles[0], quantiles[-1], _LEVELS))
+    return np.unique(np.concatenate([above, np.maximum(above - 1, 0)]))
+
+
+def _robust_curves(levels: FloatArray, mass: FloatArray) -> list[_Curve]:
+    """Return the curves of columns with as many distinct values, from the rows of two arrays."""
+    return [_robust_curve(*one) for one in zip(levels, mass, strict=True)]
+
+
+def _robust_curve(levels: FloatArray, mass: FloatArray) -> _Curve:
     low, high = levels[0], levels[-1]
     middle, half = _centre_and_spread(levels, mass)
     tail = 2.0 ** (np.arange(_STEPS_PER_DOUBLING * _DOUBLINGS + 1) / _STEPS_PER_DOUBLING)
@@ -315,20 +343,37 @@ def _centre_and_spread(levels: FloatArray, mass: FloatArray) -> tuple[float, flo
     return median, float(span * np.average(np.abs(levels - median) / span, weights=mass))
 
 
-def _distinct(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct values in increasing order, and the total weight of each.
+def _distinct(
+    X: FloatArray, weight: FloatArray
+) -> Iterator[tuple[NDArray[np.intp], FloatArray, FloatArray]]:
+    """Yield the distinct values of columns in increasing order, and the total weight of each.
 
-    Values that differ by rounding only count as one value, the smallest of them.
+    Values that differ by rounding only count as one value, the smallest of them. Columns with the
+    same number of values come together: their numbers, and a row of values and of weights for each.
     """
-    order = np.argsort(values, kind="stable")
-    ordered, weights = values[order], weight[order]
-    first = np.ones(len(ordered), dtype=bool)
-    first[1:] = np.diff(ordered) > _rounding(ordered[:-1], ordered[1:])
-    mass: FloatArray = np.bincount(np.cumsum(first) - 1, weights=weights).astype(np.float64)
-    return ordered[first], mass
+    ordered, weights = _ordered(X, weight)
+    first = np.ones(ordered.shape, dtype=bool)
+    first[:, 1:] = np.diff(ordered, axis=1) > _rounding(ordered[:, :-1], ordered[:, 1:])
+    counts = first.sum(axis=1)
+    for count in np.unique(counts).tolist():
+        own = np.flatnonzero(counts == count)
+        shape = len(own), count
+        place = np.cumsum(first[own]) - 1
+        mass = np.bincount(place, weights=weights[own].ravel()).astype(np.float64)
+        yield own, ordered[own][first[own]].reshape(shape), mass.reshape(shape)
+
+
+def _ordered(X: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the values of each column in increasing order as a row, and their weights."""
+    columns = np.ascontiguousarray(X.T) + 0.0  # of the zeros, there is only one then
+    if (weight == weight[0]).all():  # which value has which weight does not matter
+        return np.sort(columns, axis=1), np.broadcast_to(weight, columns.shape)
+    order = np.argsort(columns, axis=1, kind="stable")
+    return np.take_along_axis(columns, order, axis=1), weight[order]
 
 
 def _stretched(heights: FloatArray) -> FloatArray:
-    """Map the first height to 0 and the last one to 1."""
-    result: FloatArray = (heights - heights[0]) / (heights[-1] - heights[0])
+    """Map the first height of each row to 0 and the last one to 1."""
+    low, high = heights[..., :1], heights[..., -1:]
+    result: FloatArray = (heights - low) / (high - low)
     return result

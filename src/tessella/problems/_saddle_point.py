@@ -172,8 +172,15 @@ class DualPoint:
         """Largest ``wᵀK(P)w`` over all feasible P, or its value at the fixed parameter."""
         if self._problem.fixed is None:
             return self._problem.cone.support(self.spectrum)
-        fixed = self._problem.fixed
-        return self._form(fixed, self._moments.scores(fixed))
+        return self._form(self._problem.fixed, self._fixed_scores)
+
+    @cached_property
+    def _fixed_scores(self) -> FloatArray:
+        """Scores of the fixed parameter, which both of its bounds need."""
+        return self._moments.scores(self._problem.fixed)
+
+    def _scores(self, P: Point) -> FloatArray:
+        return self._fixed_scores if P is self._problem.fixed else self._moments.scores(P)
 
     def _form(self, P: Point, scores: FloatArray) -> float:
         """Return ``wᵀK(P)w`` for the scores K(P)w, without the rounding that makes it negative.
@@ -207,12 +214,14 @@ class DualPoint:
         """Return a lower bound that needs no spectrum of D(w), and the dual vector that proves it.
 
         ``wᵀK(P)w`` is at most the sum of the sizes of its terms. If P is one matrix, it is also at
-        most that of a gradient with one direction and the same norm. The dual vector is the best
-        multiple of w, which is feasible too.
+        most that of a gradient with one direction and the same norm. With a fixed parameter it is
+        known. The dual vector is the best multiple of w, which is feasible too.
         """
         problem = self._problem
         most = float(np.square(self._reach(problem.largest_feature_norms)).sum())
-        if isinstance(problem.cone, PSD):  # the gradient of a dictionary is a pass over all of it
+        if problem.fixed is not None:
+            most = self.support
+        elif isinstance(problem.cone, PSD):  # the gradient of a dictionary is a pass over all of it
             most = min(most, problem.cone.support_bound(self.gradient))
         best, proof = problem.dual.kappa(np.zeros_like(self.w)), np.zeros_like(self.w)
         unit = self._unit * float(np.abs(self.w) @ np.abs(problem.dual.linear))
@@ -308,7 +317,7 @@ class DualPoint:
         The value includes an allowance for its rounding. It is infinite if the trace of P is not
         one, because only feasible parameters prove bounds.
         """
-        scores = self._moments.scores(P)
+        scores = self._scores(P)
         intercept, loss = best_intercepts(self._problem.dual, scores)
         if not self._problem.has_unit_trace(P):
             return np.inf, intercept
@@ -321,7 +330,7 @@ class DualPoint:
 
     def residuals(self, P: Point) -> FloatArray:
         """Return the targets minus the scores of the machines with kernel K(P)."""
-        scores = self._moments.scores(P)
+        scores = self._scores(P)
         intercept, _ = best_intercepts(self._problem.dual, scores)
         return self._problem.dual.residuals(scores, intercept)
 

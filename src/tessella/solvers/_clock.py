@@ -7,13 +7,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tessella.backend._lazy import cached_property
 from tessella.cones import Cone
+from tessella.problems import SaddlePoint
 from tessella.solvers._estimate import LONG, Estimate, run_seconds, seconds_to_go
 from tessella.solvers._monitor import Monitor
 from tessella.solvers._result import IterationRecord
 
 _SLOW_SIDE = 400  # of a matrix, from which on one decomposition takes a noticeable time
 _GROWTH = 2.6  # exponent of its time, because small ones are slow for their size
+_RESERVED = 0.3  # largest part of the time that is left for the certificate of machines
+_NEWTON_POWER = 2.0  # of the rows in the time of a Newton step
 _TOO_SHORT = 2.0  # times the expected time after which it is estimated again
 
 
@@ -36,6 +40,8 @@ class RunClock:
     machine_seconds : float
         Seconds of all machines with their certificate, if these are steps that cannot be ended:
         for a large parameter, and for linear systems. Zero otherwise.
+    certificate_seconds : float
+        Expected seconds of the certificate of a dual vector, which follows on its machines.
     """
 
     def __init__(self, time_limit: float | None, cone: Cone) -> None:
@@ -44,9 +50,9 @@ class RunClock:
         self.deadline = None if time_limit is None else self._start + time_limit
         self.is_large = cone.largest_side >= _SLOW_SIDE
         self._side = cone.largest_side
-        self._ahead = self.decomposition_seconds() if time_limit is not None else 0.0
-        self.machine_seconds = self._newton_seconds = 0.0
-        self._last_newton = self._start
+        self._ahead = self.decomposition_seconds if time_limit is not None else 0.0
+        self.machine_seconds = self.certificate_seconds = self._newton_seconds = 0.0
+        self._last_newton, self._newton_rows = self._start, 0
 
     @property
     def elapsed(self) -> float:
@@ -59,6 +65,15 @@ class RunClock:
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     @property
+    def left_for_machines(self) -> float | None:
+        """Seconds until machines have to end, so that their pair can be certified in time.
+
+        They get most of the time, whatever is expected of the certificate.
+        """
+        left = self.left
+        return None if left is None else left - min(self.certificate_seconds, _RESERVED * left)
+
+    @property
     def has_long_steps(self) -> bool:
         """Whether steps that cannot be ended take a noticeable time."""
         return self.is_large or self.machine_seconds > 0.0
@@ -67,7 +82,7 @@ class RunClock:
         """Whether the time is over, or will be after the next step.
 
         A step of a large parameter costs some decompositions, and machines with their certificate.
-        A Newton step takes as long as the last one.
+        A Newton step takes as long as the last one, or longer with more rows.
         """
         if self.deadline is None:
             return False
@@ -78,12 +93,19 @@ class RunClock:
         """Let the next Newton step begin now; it is expected to take as long as the last one."""
         self._last_newton = time.monotonic()
 
+    def begin_newton_steps(self, rows: int) -> None:
+        """Expect Newton steps on some rows, by the last step and its number of rows."""
+        if self._newton_rows:
+            self._newton_seconds *= (rows / self._newton_rows) ** _NEWTON_POWER
+        self._newton_rows = rows
+
     def end_newton_step(self) -> None:
         """Take the time of a Newton step, from the end of the one before."""
         now = time.monotonic()
         self._newton_seconds = now - self._last_newton
         self._last_newton = now
 
+    @cached_property
     def decomposition_seconds(self) -> float:
         """Seconds of a decomposition of a large parameter, by a small one on this machine."""
         if not self.is_large:
@@ -115,9 +137,16 @@ class Forecast:
         self._clock, self._monitor, self._tol = clock, monitor, tol
         self._expected = 0.0
 
-    def by_machines(self, seconds: float, *, smooth: bool) -> None:
+    def by_machines(self, seconds: float, problem: SaddlePoint) -> None:
         """Tell the time of a run whose machines with one kernel take some seconds."""
-        ahead = run_seconds(seconds, self._clock.decomposition_seconds(), smooth=smooth)
+        ahead = seconds
+        if problem.fixed is None:
+            ahead = run_seconds(
+                seconds,
+                self._clock.decomposition_seconds,
+                smooth=problem.dual.is_smooth,
+                several=len(problem.dual.starts) > 1,
+            )
         self._tell(self._clock.elapsed + ahead)
 
     def revise(self, history: Sequence[IterationRecord]) -> None:

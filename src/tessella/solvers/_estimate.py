@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _LEAST_POWER, _MOST_POWER = 1.0, 3.0  # of the rows; a linear system is cubic in them
-_FIRST_POWER = 1.0  # of a single measurement, much of which does not depend on the rows
+# Exponents of a single measurement: that of the entries of a kernel matrix for one machine; of many
+# machines, samples have nearly as many rows as the whole problem; a certificate is a pass over all
+# rows, and in part one over the support vectors.
+_FIRST_POWER, _FIRST_OF_SEVERAL, _FIRST_OF_CERTIFICATES = 2.0, 1.0, 0.3
 LONG = 10.0  # seconds from which on a run takes long
 _CLEARLY = 1.5  # times a time limit that an estimate has to be in order to exceed it clearly
 _MACHINES = 6.0  # solves of all machines in a usual run, together with the steps between them
 _LINEAR_SYSTEMS = 20.0  # in a usual run with a loss without bounds
-_DECOMPOSITIONS = 8.0  # of a large parameter in a usual run
+# Decompositions of a large parameter in a usual run. A few machines are nearly optimal for one
+# machine, while several machines take rounds.
+_DECOMPOSITIONS, _DECOMPOSITIONS_OF_SEVERAL = 2.0, 8.0
 _LAST = 5  # records from which the gap is continued
 _CLOCK = 1e-4  # seconds below which a measurement is mostly overhead
 
@@ -22,10 +27,21 @@ class Growth:
 
     The time is taken as a power of the number of rows. Its exponent is that of the last two
     samples, within the exponents of work that is linear and of work that is cubic in the rows.
+
+    Parameters
+    ----------
+    least, first, most : float
+        Other bounds of the exponent, and that of a single measurement.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        least: float = _LEAST_POWER,
+        first: float = _FIRST_POWER,
+        most: float = _MOST_POWER,
+    ) -> None:
         self._measured: list[tuple[int, float]] = []
+        self._least, self._first, self._most = least, first, most
 
     def add(self, rows: int, seconds: float) -> None:
         """Add the seconds of a sample, which is larger than the ones before."""
@@ -34,11 +50,11 @@ class Growth:
     @property
     def power(self) -> float:
         """Exponent of the rows in the time."""
-        if len(self._measured) < 2:
-            return _FIRST_POWER
-        (few, short), (many, long) = self._measured[-2:]
-        power = math.log(long / short) / math.log(many / few)
-        return min(max(power, _LEAST_POWER), _MOST_POWER)
+        power = self._first
+        if len(self._measured) > 1:
+            (few, short), (many, long) = self._measured[-2:]
+            power = math.log(long / short) / math.log(many / few)
+        return min(max(power, self._least), self._most)
 
     def seconds(self, rows: int) -> float:
         """Estimate the seconds with some number of rows; zero before the first measurement."""
@@ -46,6 +62,36 @@ class Growth:
             return 0.0
         known, seconds = self._measured[-1]
         return float(seconds * (rows / known) ** self.power)
+
+
+class MachineGrowth:
+    """Seconds of machines on samples, and of certificates of their pairs for the whole problem.
+
+    A certificate needs the scores of all rows, whatever the sample. Only a part of its time grows
+    with the support vectors.
+
+    Parameters
+    ----------
+    several : bool, default=False
+        Whether there are several machines.
+    """
+
+    def __init__(self, *, several: bool = False) -> None:
+        self._machines = Growth(first=_FIRST_OF_SEVERAL if several else _FIRST_POWER)
+        self._certificates = Growth(0.0, _FIRST_OF_CERTIFICATES, 1.0)
+
+    def add(self, rows: int, machines: float, certificate: float) -> None:
+        """Add the seconds of a sample, which is larger than the ones before."""
+        self._machines.add(rows, machines)
+        self._certificates.add(rows, certificate)
+
+    def seconds(self, rows: int) -> float:
+        """Estimate the seconds with some number of rows; zero before the first measurement."""
+        return self._machines.seconds(rows) + self.certificate_seconds(rows)
+
+    def certificate_seconds(self, rows: int) -> float:
+        """Estimate the seconds of a certificate with as many rows in its machines."""
+        return self._certificates.seconds(rows)
 
 
 @dataclass(frozen=True)
@@ -94,7 +140,9 @@ class Estimate:
         )
 
 
-def run_seconds(machine: float, decomposition: float, *, smooth: bool = False) -> float:
+def run_seconds(
+    machine: float, decomposition: float, *, smooth: bool = False, several: bool = False
+) -> float:
     """Estimate the seconds of a run.
 
     Parameters
@@ -106,9 +154,12 @@ def run_seconds(machine: float, decomposition: float, *, smooth: bool = False) -
     smooth : bool, default=False
         Whether every Newton step of the run is a linear system on all rows, as for losses without
         bounds.
+    several : bool, default=False
+        Whether there are several machines.
     """
     count = _LINEAR_SYSTEMS if smooth else _MACHINES
-    return count * machine + _DECOMPOSITIONS * decomposition
+    decompositions = _DECOMPOSITIONS_OF_SEVERAL if several else _DECOMPOSITIONS
+    return count * machine + decompositions * decomposition
 
 
 def seconds_to_go(times: Sequence[float], gaps: Sequence[float], tol: float) -> float:

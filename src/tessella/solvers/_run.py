@@ -163,7 +163,7 @@ class Run:
         known = self._monitor.known()
         if known:
             self._check_start()
-        elif self.problem.fixed is None and not self._is_part:
+        elif not self._is_part:
             self._begin_plainly()
         self._check_start()
         for P, w in known:
@@ -175,16 +175,23 @@ class Run:
         """Solve machines with a fixed kernel, and tell how long the run may take by their time."""
         if self.clock.deadline is None and not self._monitor.wants_estimate:
             return
-        growth = plain_machines(self, with_gradient=self._monitor.wants_estimate)
+        learns = self.problem.fixed is None
+        growth = plain_machines(self, with_gradient=learns and self._monitor.wants_estimate)
         seconds = growth.seconds(self.problem.dual.size)
         if self.clock.is_large or self.problem.dual.is_smooth:
             self.clock.machine_seconds = seconds
-        self._forecast.by_machines(seconds, smooth=self.problem.dual.is_smooth)
+        self._forecast.by_machines(seconds, self.problem)
 
     def phase(self, text: str) -> None:
         """Tell the monitor what the run does next."""
         self.clock.begin_phase()
         self._monitor.phase(text)
+
+    def begin_newton_steps(self, rows: int) -> None:
+        """Tell the monitor of Newton steps on some rows, and stop if there is no time for one."""
+        self.phase(f"joint step on {rows} rows")
+        self.clock.begin_newton_steps(rows)
+        self.check_time()
 
     @property
     def has_answer(self) -> bool:
@@ -236,8 +243,8 @@ class Run:
         answer, stopped = self._solve_machines(K, problem.dual, w0, tol)
         if stopped is not None:
             # An inexact SVM still proves bounds, and may be better than what is known.
-            cheap = len(problem.dual.starts) == 1 and not self.clock.is_large
-            if cheap or not self.has_answer:
+            single = len(problem.dual.starts) == 1 or problem.fixed is not None
+            if (single and not self.clock.is_large) or not self.has_answer:
                 self._keep(P, problem.at(answer.w))
             raise StopRun(stopped)
         return answer
@@ -341,7 +348,7 @@ class Run:
                 machine,
                 w0=None if w0 is None else w[rows],
                 tol=tol,
-                time_limit=self.seconds_left(),
+                time_limit=self.clock.left_for_machines,
                 n_jobs=self.n_jobs,
             )
             self._svm_iter += solution.n_iter
@@ -364,7 +371,7 @@ class Run:
             lambda k: suitable_form(forms.machine(k), self._workspace, threads),
             np.zeros(dual.size) if w0 is None else dual.feasible(w0),
             tol=tol,
-            time_limit=self.seconds_left(),
+            time_limit=self.clock.left_for_machines,
             n_jobs=self.n_jobs,
         )
         self._svm_iter += solution.n_iter

@@ -476,7 +476,7 @@ class _WorkingSet:
         rows, face = self._choose_rows(svm), self._choose_face()
         self._held, self._is_held = svm.w.copy(), np.ones(self._dual.size, dtype=np.bool_)
         self._is_held[rows] = False
-        self._run.phase(f"joint step on {len(rows)} rows")
+        self._run.begin_newton_steps(len(rows))
         restricted = RestrictedProblem(self._problem, rows, svm.w, face)
         state = self._solve_restricted(restricted, face, svm.w[rows], svm.residual[rows])
         halves, cone = restricted.halves, self._cone

@@ -251,8 +251,8 @@ class _DualSolver:
                 return False
             effort.has_factorised = True
             with limit_blas():  # products of a matrix with vectors are too short for threads
-                threads = self._limits.threads
-                self._factor = low_rank(self._K, most, settings.low_rank_tol, threads)
+                limits, tol = self._limits, settings.low_rank_tol
+                self._factor = low_rank(self._K, most, tol, limits.threads, limits.deadline)
         return self._factor is not None and effort.low_rank_pays(size, self._factor.rank, settings)
 
     def _run_interior_point(self, objective: float) -> None:

@@ -11,6 +11,7 @@ which has the diagonal of K, and whose systems take m r² operations for a rank 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +66,11 @@ class LowRankMatrix:
 
 
 def low_rank(
-    K: NDArray[Any] | KernelOnDemand, most: int, tol: float, threads: int = 1
+    K: NDArray[Any] | KernelOnDemand,
+    most: int,
+    tol: float,
+    threads: int = 1,
+    deadline: float | None = None,
 ) -> LowRankMatrix | None:
     """Return a factor of a kernel matrix, or None if it has no low rank.
 
@@ -80,6 +85,8 @@ def low_rank(
         ten times the default of the solver is accepted.
     threads : int
         Number of threads for the rows of a KernelOnDemand.
+    deadline : float, optional
+        Moment of ``time.monotonic()`` at which the search ends without a factor.
 
     Returns
     -------
@@ -107,6 +114,8 @@ def low_rank(
         return None
     Z, rank, before = np.empty((min(most, len(rest)), len(rest))), 0, 1.0
     while (missing := float(rest.sum()) / trace) > tol:
+        if deadline is not None and time.monotonic() >= deadline:
+            return None
         slow = rank >= _FEWEST and _FALL * before < missing < _TAIL
         is_power = rank & (rank - 1) == 0
         if rank == len(Z) or (is_power and slow):
