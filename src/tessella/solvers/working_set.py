@@ -101,7 +101,8 @@ class WorkingSetSettings:
         Smallest size of the working set if the rounds go on from such a pair.
     near : float
         Largest gap of the pair of a few machines, or of that of a given parameter and several
-        machines, from which the rounds go on. From a pair that is farther away, the interior point method would take more steps than from a subsample.
+        machines, from which the rounds go on. From a pair that is farther away, the interior point
+        method would take more steps than from a subsample.
     """
 
     first_rows: int = 200
