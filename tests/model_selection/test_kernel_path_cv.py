@@ -254,6 +254,51 @@ def test_later_fits_of_weights_start_from_earlier_ones(circles):
     assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-6)
 
 
+def test_fits_of_a_few_machines_start_from_nothing():
+    """With many features, a kernel of other data costs more than a few machines."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 40))
+    y = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * rng.standard_normal(120) > 0
+    folds = list(StratifiedKFold(3).split(X, y))
+    values = [1.0, 10.0, 100.0]
+    search = KernelPathCV(LearnedKernelSVC(), {"C": values}, cv=folds, refit=False).fit(X, y)
+    for place, C in enumerate(values):
+        cold = [LearnedKernelSVC(C=C).fit(X[train], y[train]) for train, _ in folds]
+        assert all(model.history_[-1].n_newton == 0 for model in cold)
+        gaps = [model.gap_ for model in cold]
+        assert search.cv_results_["mean_gap"][place] == pytest.approx(np.mean(gaps), rel=1e-9)
+        assert search.cv_results_["worst_gap"][place] == pytest.approx(max(gaps), rel=1e-9)
+
+
+def test_paths_of_fits_that_start_from_nothing_are_cut(capsys):
+    """Two jobs ask for eight pieces: four folds have two each."""
+    X = np.random.default_rng(0).standard_normal((100, 40))
+    grid = {"C": [1.0, 10.0]}
+    with joblib.parallel_config("threading", n_jobs=2):
+        KernelPathCV(LearnedKernelSVC(), grid, verbose=1, refit=False).fit(X, X[:, 0] > 0)
+    told = re.findall(r"fold (\d), (\d) candidates", capsys.readouterr().out)
+    assert told == [("0", "2"), *((str(fold), "1") for fold in (1, 2, 3, 4) for _ in range(2))]
+
+
+def test_fits_of_many_machines_start_from_the_first_fold():
+    """Frank-Wolfe takes no Newton steps, but a machine in each of its many steps."""
+    rng = np.random.default_rng(0)
+    X = rng.random((80, 4))
+    y = np.sin(5 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(80) > 0.6
+    model = LearnedKernelSVC(solver="frank-wolfe", tol=1e-2)
+    folds = list(StratifiedKFold(2).split(X, y))
+    search = KernelPathCV(model, {"C": [10.0]}, cv=folds, refit=False).fit(X, y)
+    first, second = (train for train, _ in folds)
+    cold = clone(model).set_params(C=10.0).fit(X[first], y[first])
+    warm = clone(cold).set_params(warm_start=True)
+    warm._start_from(cold.kernel_)
+    warm.fit(X[second], y[second])
+    assert cold.history_[-1].n_svm > 5
+    assert cold.history_[-1].n_newton == 0
+    mean = 0.5 * (cold.gap_ + warm.gap_)
+    assert search.cv_results_["mean_gap"][0] == pytest.approx(mean, rel=1e-9)
+
+
 @pytest.mark.parametrize("kernels", ["standard", "sum"])
 def test_kernels_of_another_shape_are_no_start(kernels):
     """A feature that is constant in the rows of a fold has no kernels of its own there."""

@@ -298,3 +298,19 @@ def test_mismatched_stacks_are_refused():
     flat = DualProblem.classification(np.where(problem.dual.linear > 0, 1.0, -1.0), 1.0)
     with pytest.raises(ValueError, match="3 machines and the SVM has 1"):
         SaddlePoint(problem.kernels, flat)
+
+
+def test_parameter_of_other_data_is_tried_and_replaced():
+    """The kernel of other rows costs one pass, the optimal one is where the rounds begin."""
+    other, problem = (three_classes(240, seed=seed, n=6, shared=True) for seed in (1, 0))
+    given = working_set(other, tol=1e-3).parameter
+    cold = working_set(problem, tol=1e-3)
+    warm = working_set(problem, tol=1e-3, parameter0=given)
+    assert warm.gap <= 1e-3
+    assert warm.value == pytest.approx(cold.value, rel=2e-3)
+    assert warm.history[-1].n_newton == cold.history[-1].n_newton
+    assert warm.history[-1].n_svm == cold.history[-1].n_svm + 1
+    best = working_set(problem, tol=1e-6).parameter
+    again = working_set(problem, tol=1e-4, parameter0=best)
+    assert again.gap <= 1e-4
+    assert again.history[-1].n_svm < 5 < cold.history[-1].n_svm

@@ -141,7 +141,9 @@ class KernelPathCV(BestEstimator, MetaEstimatorMixin, BaseEstimator):  # type: i
     Candidates that differ in C alone form a path. The paths of the first fold are evaluated first,
     each in ascending order of C. The other folds start from its kernels, which are often so close
     to their own that one SVM and its certificate are enough. A kernel whose parameter has another
-    shape is not used as a start, for instance if a feature is constant in one of the folds.
+    shape is not used as a start, for instance if a feature is constant in one of the folds. Nor is
+    the kernel of a fit that has taken a few machines only, which is usual with many features:
+    learning it again is quicker than improving it for other rows.
 
     The search chooses the same candidate as GridSearchCV as far as the tolerance allows. Two fits
     certified to the same `tol` do not have the same score to the last digit, which decides where

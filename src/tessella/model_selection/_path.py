@@ -17,10 +17,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from tessella.estimators._base import BaseLearnedKernel
+from tessella.estimators._warm_start import PreviousFit
 from tessella.kernels import LearnedKernel
 from tessella.model_selection._held_out import held_out
 
 Rows = NDArray[np.intp]
+
+_FEW_MACHINES = 5  # that take no longer than what a start would save
 
 
 @dataclass(frozen=True)
@@ -106,15 +109,16 @@ class FoldPath:
         Number of the fold.
     train, test : ndarray of int
         Rows to fit and rows to score.
-    start_kernels : mapping from int to LearnedKernel
-        Kernels that another fold has learned for some of the candidates, by candidate index.
+    start_kernels : mapping from int to LearnedKernel or None
+        Kernels that another fold has learned for some of the candidates, by candidate index. None
+        for a candidate that is to start from nothing, because that took a few machines there.
     """
 
     candidates: Sequence[Candidate]
     fold: int
     train: Rows
     test: Rows
-    start_kernels: Mapping[int, LearnedKernel] = field(default_factory=dict)
+    start_kernels: Mapping[int, LearnedKernel | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,9 @@ class CandidateResult:
         Whether the gap is within the tolerance of the estimator.
     kernel : LearnedKernel or None
         The learned kernel, if other folds are to start from it.
+    quick : bool
+        Whether the fit started from nothing and took a few machines only, so that a start would
+        save nothing.
     error : str or None
         Traceback of an error.
     """
@@ -147,6 +154,7 @@ class CandidateResult:
     gap: float = np.nan
     certified: bool = True
     kernel: LearnedKernel | None = None
+    quick: bool = False
     error: str | None = None
 
 
@@ -177,8 +185,8 @@ def last_step_prefix(model: Any) -> str:
 def split_paths(paths: Sequence[FoldPath], count: int) -> list[FoldPath]:
     """Split paths into at least `count` pieces, as far as that changes no result.
 
-    A path can be split where each candidate has a kernel of its own to start from. A path whose
-    fits start from each other stays whole, because results must not depend on the number of jobs.
+    A path can be split where each candidate has a start of its own. A path whose fits start from
+    each other stays whole, because results must not depend on the number of jobs.
     """
     parts = -(-count // max(1, len(paths)))
     pieces = []
@@ -197,9 +205,10 @@ def evaluate_path(settings: SearchSettings, path: FoldPath) -> PathResult:
     """Fit and score every candidate of a path.
 
     The fit of a candidate starts from the kernel that another fold has learned for it, or else
-    from the kernel and the dual coefficients of the previous candidate. A kernel whose parameter
-    has another shape is ignored. The start saves time and changes nothing else, because every fit
-    is certified to the tolerance of the estimator.
+    from the kernel and the dual coefficients of the previous candidate. It starts from nothing if
+    the fit of the other fold or of the previous candidate did so and was quick. A kernel whose
+    parameter has another shape is ignored. The start saves time and changes nothing else, because
+    every fit is certified to the tolerance of the estimator.
     """
     results: list[CandidateResult] = []
     previous = None
@@ -209,8 +218,9 @@ def evaluate_path(settings: SearchSettings, path: FoldPath) -> PathResult:
         try:
             for candidate in path.candidates:
                 model = _model_for(settings, path, candidate, previous)
-                results.append(_fit_and_score(settings, path, candidate, model))
-                previous = model if results[-1].error is None else None
+                result = _fit_and_score(settings, path, candidate, model)
+                results.append(result)
+                previous = model if result.error is None and not result.quick else None
         except KeyboardInterrupt:
             return PathResult(results, interrupted=True)
     return PathResult(results, interrupted=False)
@@ -220,10 +230,11 @@ def _model_for(
     settings: SearchSettings, path: FoldPath, candidate: Candidate, previous: Any
 ) -> Any:
     """The estimator of a candidate, with whatever its fit starts from."""
-    kernel = path.start_kernels.get(candidate.index)
-    if kernel is None and previous is not None:
+    known = candidate.index in path.start_kernels
+    if not known and previous is not None:
         return previous.set_params(**clone(candidate.params, safe=False))
     model = settings.model(candidate.params)
+    kernel = path.start_kernels.get(candidate.index)
     if kernel is not None:
         last_step(model)._start_from(kernel)
     return model
@@ -234,6 +245,7 @@ def _fit_and_score(
 ) -> CandidateResult:
     begin = fitted = time.perf_counter()
     error, scores = None, settings.error_score
+    cold = PreviousFit.of(last_step(model)) is None
     try:
         X, y = settings.data_of(path.train)
         model.fit(X, y, **settings.params_of(settings.fit_params, path.train))
@@ -250,15 +262,28 @@ def _fit_and_score(
         error = traceback.format_exc()
     times = fitted - begin, time.perf_counter() - fitted
     result = CandidateResult(candidate.index, path.fold, scores, *times, error=error)
-    return result if error is not None else _with_certificate(result, last_step(model))
+    return result if error is not None else _with_certificate(result, last_step(model), cold)
 
 
-def _with_certificate(result: CandidateResult, learner: Any) -> CandidateResult:
+def _with_certificate(result: CandidateResult, learner: Any, cold: bool) -> CandidateResult:
+    quick = cold and _took_few_machines(learner)
     return replace(
         result,
         gap=float(learner.gap_),
         certified=bool(learner.gap_ <= learner.tol),
-        kernel=learner.kernel_ if result.fold == 0 else None,  # the other folds start from it
+        # The other folds start from it.
+        kernel=learner.kernel_ if result.fold == 0 and not quick else None,
+        quick=quick,
+    )
+
+
+def _took_few_machines(learner: Any) -> bool:
+    """Whether a fit needed neither Newton steps nor many machines."""
+    separate = isinstance(learner.history_, list)  # one kernel for each pair of classes
+    histories = learner.history_ if separate else [learner.history_]
+    return all(
+        bool(history) and history[-1].n_newton == 0 and history[-1].n_svm <= _FEW_MACHINES
+        for history in histories
     )
 
 

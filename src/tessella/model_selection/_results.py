@@ -33,10 +33,17 @@ class SearchResults:
         """Add the result of one fit."""
         self._results[result.candidate, result.fold] = result
 
-    def kernels_of(self, candidates: Sequence[Candidate]) -> dict[int, LearnedKernel]:
-        """The kernels that the first fold has learned for some candidates, by candidate index."""
+    def kernels_of(self, candidates: Sequence[Candidate]) -> dict[int, LearnedKernel | None]:
+        """The kernels that the first fold has learned for some candidates, by candidate index.
+
+        None for those whose fit is as quick without a start.
+        """
         first = {c.index: self._results.get((c.index, 0)) for c in candidates}
-        return {i: result.kernel for i, result in first.items() if result and result.kernel}
+        return {
+            i: result.kernel
+            for i, result in first.items()
+            if result and (result.quick or result.kernel)
+        }
 
     @property
     def complete(self) -> NDArray[np.bool_]:

@@ -112,7 +112,8 @@ class WorkingSetSettings:
         From a pair that is farther away, the interior point method would take more steps than from
         a subsample.
     near_of_many : float
-        The same for a parameter of many features, whose steps cost more.
+        The same for a parameter of many features, whose steps cost more, and for the pair of a
+        given parameter and several machines.
     """
 
     first_rows: int = 200
@@ -200,6 +201,8 @@ def working_set(
     parameter0 : Point, optional
         Feasible parameter to start from. The default is to learn one on a subsample. If the
         parameter is one matrix P, a factor U of P = U Uᵀ with fewer columns than rows is accepted.
+        One for several machines is replaced if one pass over them leaves a gap above
+        ``settings.near_of_many``.
     w0 : ndarray of shape (m,), optional
         Dual vector to start from.
     n_jobs : int, optional
@@ -321,6 +324,16 @@ class _WorkingSet:
             P = self._parameter_in_rounds(sample, P)
         return P
 
+    def _replace_if_poor(self) -> None:
+        """Replace a given parameter of several machines if it is one of other data.
+
+        It lacks directions then, in which D(w) is large, so that rounds from it would take longer
+        than from a new one.
+        """
+        self._solve_svm(1.0)
+        if self._run.gap > self._settings.near_of_many:
+            self._P = self._first_parameter()
+
     def _majorant_pays(self) -> bool:
         """Return whether a few machines on all rows are likely to be nearly optimal.
 
@@ -385,6 +398,8 @@ class _WorkingSet:
         """Run rounds until the run is over, then make the zeros of the dual vector exact."""
         if self._P is None:
             self._P = self._first_parameter()
+        elif self._several and run.gap > self._settings.near_of_many:
+            self._replace_if_poor()
         try:
             return self.iterate(run)
         except StopRun as stop:
