@@ -72,7 +72,8 @@ def test_time_limit_keeps_a_certified_model(every_case, monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     solver = "frank-wolfe" if "solver" in model.get_params() else "auto"
     # Machines of linear systems read the clock less often, and loops over many kernels more often.
-    several = isinstance(model.get_params().get("kernels"), KernelSum)
+    params = model.get_params()
+    several = isinstance(params.get("kernels"), KernelSum) or "weighting" in params
     limit = 25.0 if isinstance(model, RIDGE) else 120.0 if several else 30.0
     model = with_solver(model, solver).set_params(tol=1e-12, time_limit=limit)
     with pytest.warns(ConvergenceWarning, match=r"\(time limit\).*Raise time_limit"):
