@@ -141,6 +141,22 @@ class KernelWorkspace:
         return self._label[1] if self._label is not None and self._label[0] is owner else None
 
 
+@dataclass(frozen=True)
+class CommonRows:
+    """Rows of which several machines see parts.
+
+    Attributes
+    ----------
+    kernels : BoundKernelSet
+        The kernel set on all rows.
+    index : ndarray of int of shape (m,)
+        Row of each sample, one machine after the other.
+    """
+
+    kernels: BoundKernelSet
+    index: NDArray[np.intp]
+
+
 class BoundKernelSet(ABC):
     """A kernel set on a training sample of m rows.
 
@@ -279,6 +295,10 @@ class BoundKernelSet(ABC):
         None, the default, means that :meth:`svm_kernels` is to be asked for them one by one.
         """
         del factors
+        return None
+
+    def common_rows(self) -> CommonRows | None:
+        """Return the rows that all machines see parts of; None, the default, if there are none."""
         return None
 
     @abstractmethod

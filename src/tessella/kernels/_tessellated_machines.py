@@ -23,6 +23,7 @@ from tessella.cones._psd import diagonal_square
 from tessella.kernels._base import (
     BoundKernelSet,
     BoundMatrixSet,
+    CommonRows,
     FloatArray,
     KernelWorkspace,
     MatrixMoments,
@@ -83,6 +84,10 @@ class TessellatedMachines(BoundMatrixSet):
     def slices(self) -> list[slice]:
         """Positions of each machine in a dual vector."""
         return list(map(slice, self.starts[:-1].tolist(), self.starts[1:].tolist()))
+
+    def common_rows(self) -> CommonRows:
+        """See :meth:`BoundKernelSet.common_rows`."""
+        return CommonRows(self._whole, self.index)
 
     def machine_forms(self, factors: Factors) -> MachineForms:
         """See :meth:`BoundKernelSet.machine_forms`; the means are those over all rows."""

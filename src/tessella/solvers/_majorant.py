@@ -70,7 +70,7 @@ def majorant_start(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
         _pair_of_response(run, w0, svm_tol)
         return
     largest = cone.degree * cone.centre
-    _, point = _largest_machines(run, w0, svm_tol)
+    _, point = largest_machines(run, w0, svm_tol)
     end, left = cone.centre, 1.0
     _graded_pairs(run, point, w0, svm_tol)
     while (gap := run.gap) < _LEAST_PROMISING:
@@ -90,7 +90,7 @@ def _pair_of_response(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
     With few features this machine only tells the directions, and the interior point method gets
     further from its response than more machines would.
     """
-    w, point = _largest_machines(run, w0, max(svm_tol, _ROUGH))
+    w, point = largest_machines(run, w0, max(svm_tol, _ROUGH))
     first = point.best_response
     run.record(first, run.svm_at(first, w, max(svm_tol, _CLOSE_ENOUGH)).w, 1.0)
 
@@ -146,7 +146,7 @@ def balanced_start(run: Run, w0: FloatArray | None) -> tuple[Point, FloatArray]:
     """
     cone, problem = run.problem.cone, run.problem
     run.count_first_kernel()
-    w, point = _largest_machines(run, w0, _ROUGH)
+    w, point = largest_machines(run, w0, _ROUGH)
     P = cone.balanced_response(point.spectrum)
     kernel = P + _BEYOND * cone.degree * cone.centre
     w = run.svm_at(kernel, w, _CLOSER, certified=P).w
@@ -155,7 +155,7 @@ def balanced_start(run: Run, w0: FloatArray | None) -> tuple[Point, FloatArray]:
     return _balanced(cone, kernel, point), w
 
 
-def _largest_machines(
+def largest_machines(
     run: Run, w0: FloatArray | None, svm_tol: float
 ) -> tuple[FloatArray, DualPoint]:
     """Solve the machines with the largest kernel, which prove a lower bound."""

@@ -14,6 +14,7 @@ from tessella.problems import DualPoint, SaddlePoint
 from tessella.solvers._compiled_steps import CompiledInteriorPoint, interior_point
 from tessella.solvers._factor_descent import descend
 from tessella.solvers._majorant import balanced_start, majorant_start
+from tessella.solvers._mixed_machines import mixed_start
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, require_bounds, run_to_end
 from tessella.solvers._samples import sample_strata
@@ -92,6 +93,9 @@ class WorkingSetSettings:
         Largest number of passes over few machines in which this parameter is found.
     machines_per_pass : int
         Number of machines for each further pass. A joint step of many machines costs more passes.
+    most_mixed : int
+        Largest number of samples of several machines that are solved together at first, if their
+        rows have as many features as there are rows.
     trim : float
         Fraction of the tolerated gap that dropping directions of the parameter may cost.
     shrink : float
@@ -140,6 +144,7 @@ class WorkingSetSettings:
     directions_of_factor: int = 48
     passes: int = 8
     machines_per_pass: int = 16
+    most_mixed: int = 4000
     trim: float = 0.03
     shrink: float = 0.3
     many_params: int = 48
@@ -293,6 +298,11 @@ class _WorkingSet:
         subsamples.
         """
         settings = self._settings
+        if self._mixing_pays():
+            self._run.phase(f"first kernel from {len(self._dual.starts)} machines together")
+            first, self._face_point = mixed_start(self._run, self._w)
+            self._w = self._face_point.w
+            return first
         if self._several and isinstance(self._cone, PSD) and self._dual.kappa_rises():
             self._run.phase(f"first kernel from {len(self._dual.starts)} machines")
             first, w = balanced_start(self._run, self._w)
@@ -333,6 +343,17 @@ class _WorkingSet:
         self._solve_svm(1.0)
         if self._run.gap > self._settings.near_of_many:
             self._P = self._first_parameter()
+
+    def _mixing_pays(self) -> bool:
+        """Return whether D(w) of each of several machines is likely to have one direction.
+
+        Solving them together takes one matrix of the side of all samples.
+        """
+        rows = self._problem.kernels.common_rows() if self._several else None
+        if rows is None or not self._dual.kappa_rises():
+            return False
+        wide = self._cone.degree >= rows.kernels.n_samples
+        return wide and self._dual.size <= self._settings.most_mixed
 
     def _majorant_pays(self) -> bool:
         """Return whether a few machines on all rows are likely to be nearly optimal.

@@ -295,7 +295,8 @@ class _NewtonSystem:
         columns = self._J.columns() if several else None
         if shared and columns is None:
             columns = self._J.matrix()
-        if columns is not None and (shared or columns.shape[1] < size // 2):
+        split = shared or isinstance(self._K, BlockDiagonal)
+        if columns is not None and split and (shared or columns.shape[1] < size // 2):
             self._factor: NewtonFactor = MachineFactors(self._K, self._T, columns, self._dual)
         elif several and size >= _MANY_SAMPLES and self._method.merit >= _LEAST_ITERATIVE:
             self._factorise_coupled()
