@@ -182,7 +182,9 @@ def working_set(
     many features is near the best response to a machine whose kernel is at least every kernel of
     the set, which is optimal itself if there are many features. The first P of several machines has
     the directions of all such machines, and is improved by some passes of a descent on a factor of
-    P, whose support vectors belong to the first working set. Otherwise, it comes from that method
+    P, whose support vectors belong to the first working set; if their rows have about as many
+    features as there are rows, it comes from machines that are solved together with a matrix that
+    mixes their functions, and is nearly optimal. Otherwise, it comes from that method
     on a small sample, stratified by machine and class, whose C is raised to keep the weight of the
     loss.
     Samples that an SVM has moved although the round held them belong to all later working sets. So
