@@ -16,7 +16,14 @@ from reference.threads import needs_task_list, threads_used
 from sklearn.svm import SVC, SVR
 from svm.work import make_problem, rbf, solve
 
-from tessella.svm import DualProblem, DualSettings, DualStatus, relative_gap, solve_dual
+from tessella.svm import (
+    CostModel,
+    DualProblem,
+    DualSettings,
+    DualStatus,
+    relative_gap,
+    solve_dual,
+)
 
 
 def check_answer(K, dual, answer, tol):
@@ -469,3 +476,20 @@ def test_balancing_leaves_samples_at_a_bound_where_they_are():
     assert w.tolist()[:2] == [1.0, -1.0]
     assert w[3] == 0.0
     assert w.sum() == pytest.approx(0.0, abs=1e-15)
+
+
+def test_no_newton_step_is_begun_that_would_end_after_the_limit():
+    """The steps of the model are long, and those of the problem take no time at all."""
+    K, dual = make_problem("regression", m=120, C=100.0)
+    long = 1e6
+    costs = CostModel(
+        pair_fixed=0.5, newton_fixed=50.0, interior_point_fixed=long, factor_fixed=long
+    )
+    settings = DualSettings(costs=costs)
+    steps = {
+        limit: solve_dual(K, dual, tol=1e-9, time_limit=limit, settings=settings).n_newton
+        for limit in (None, 100.0, 30.0)
+    }
+    assert steps[None] > 0
+    assert steps[100.0] == steps[None]
+    assert steps[30.0] == 0

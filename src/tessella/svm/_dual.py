@@ -221,7 +221,7 @@ class _DualSolver:
     def _take_newton_step(self) -> bool:
         """Move to a better point on the free samples; return whether there was one."""
         free = np.flatnonzero(self._problem.free(self._w))
-        if not 2 <= len(free) <= self._settings.max_free:
+        if not 2 <= len(free) <= self._settings.max_free or self._ends_before(len(free)):
             return False
         kernel, storage = FreeKernel(self._block(free)), self._K.dtype
         with limit_blas(self._limits.threads, len(free)):
@@ -233,6 +233,13 @@ class _DualSolver:
         self._w = self._problem.feasible(moved)
         self._effort.newton_steps += 1
         return True
+
+    def _ends_before(self, free: int) -> bool:
+        """Return whether the limit ends before a Newton step, which cannot be divided."""
+        deadline = self._limits.deadline
+        if deadline is None:
+            return False
+        return time.monotonic() + self._settings.costs.newton_step(free) > deadline
 
     def _interior_point_pays(self) -> bool:
         """Return whether the other steps have been slow enough for the interior point method."""
