@@ -56,6 +56,13 @@ void mirror(T* out, std::size_t side, std::size_t stride, int threads) {
       });
 }
 
+// Whether half of a symmetric matrix is computed and copied to the other half. Copying is bound by
+// memory, and takes longer than computing entries of few factors or a matrix outside the cache.
+bool worth_mirroring(std::size_t side, std::size_t factors) {
+  constexpr std::size_t kLargest = 1500, kFewest = 24;
+  return side <= kLargest && factors >= kFewest;
+}
+
 bool same(const Factors& left, const Factors& right) {
   return left.room == right.room && left.high == right.high && left.first == right.first &&
          left.second == right.second;
@@ -74,7 +81,7 @@ void max_product(const double* left, std::size_t rows, const double* right, std:
   if (rows == 0 || cols == 0) return;
   const std::vector<double> packed = pack_panels(right, cols, features);
   const RowLoops<T>& loops = row_loops<T>();
-  const bool symmetric = left == right && rows == cols;
+  const bool symmetric = left == right && rows == cols && worth_mirroring(rows, features);
   const int used = worth_threads(rows, cols, features, threads);
   for_row_blocks(rows, used, RowBlock(features),
                  [&](RowBlock& block, std::size_t first, std::size_t count) {
@@ -119,9 +126,10 @@ void kernel_matrix(const KernelSide& left, const KernelSide& right, const Factor
   const FactorPanels packed(right.factors, right.count, sizes);
   const Factors panels = packed.factors();
   const RowLoops<T>& loops = row_loops<T>();
-  const bool symmetric = left.count == right.count && same(left.factors, right.factors);
-  const int used = worth_threads(left.count, right.count,
-                                 sizes.features + sizes.rank + 2 * sizes.thin, threads);
+  const std::size_t entry = sizes.features + sizes.rank + 2 * sizes.thin;
+  const bool symmetric = left.count == right.count && same(left.factors, right.factors) &&
+                         worth_mirroring(left.count, entry);
+  const int used = worth_threads(left.count, right.count, entry, threads);
   for_row_blocks(left.count, used, FactorBlock(sizes),
                  [&](FactorBlock& block, std::size_t first, std::size_t count) {
                    const std::size_t j = first_panel(symmetric, first);
