@@ -33,7 +33,7 @@ FloatArray = NDArray[np.float64]
 _MANY = 48  # side of the parameter from which on the first pair has more than one direction
 _ALONE = 1e-3  # part of the gradient beyond its leading direction that is as good as nothing
 _REST = 0.3  # part of its parameter that has the shares of the gradient
-_ROUGH = 0.2  # gap of machines that only tell the directions of the first parameter
+ROUGH = 0.2  # gap of machines that only tell the directions of the first parameter
 _CLOSER = 1e-3  # gap of machines that prove a bound
 _CLOSE_ENOUGH = 1e-4  # gap of a machine with a first parameter, which another step will change
 _BEYOND = 0.03  # part of all directions in the kernel of these machines
@@ -90,7 +90,7 @@ def _pair_of_response(run: Run, w0: FloatArray | None, svm_tol: float) -> None:
     With few features this machine only tells the directions, and the interior point method gets
     further from its response than more machines would.
     """
-    w, point = largest_machines(run, w0, max(svm_tol, _ROUGH))
+    w, point = largest_machines(run, w0, max(svm_tol, ROUGH))
     first = point.best_response
     run.record(first, run.svm_at(first, w, max(svm_tol, _CLOSE_ENOUGH)).w, 1.0)
 
@@ -146,7 +146,7 @@ def balanced_start(run: Run, w0: FloatArray | None) -> tuple[Point, FloatArray]:
     """
     cone, problem = run.problem.cone, run.problem
     run.count_first_kernel()
-    w, point = largest_machines(run, w0, _ROUGH)
+    w, point = largest_machines(run, w0, ROUGH)
     P = cone.balanced_response(point.spectrum)
     kernel = P + _BEYOND * cone.degree * cone.centre
     w = run.svm_at(kernel, w, _CLOSER, certified=P).w

@@ -23,7 +23,7 @@ from tessella.backend import limit_blas
 from tessella.cones import PSD, Point
 from tessella.kernels._sensitivity import RowwiseSensitivities
 from tessella.problems import DualPoint
-from tessella.solvers._majorant import largest_machines
+from tessella.solvers._majorant import ROUGH, largest_machines
 from tessella.solvers._run import Run
 from tessella.solvers.central_path import inwards, state_near
 from tessella.svm import (
@@ -37,7 +37,6 @@ from tessella.svm import (
 
 FloatArray = NDArray[np.float64]
 
-_ROUGH = 0.2  # gap of the machines whose dual vectors are the start
 _ACCURACY = 1e-4  # of S and the dual vectors, as a merit of the interior point method
 _MOST_STEPS = 60
 _LEAST_SHARE = 1e-4  # of a direction of S, relative to the largest
@@ -109,7 +108,7 @@ def mixed_start(run: Run, w0: FloatArray | None) -> tuple[Point, DualPoint]:
     cone, dual, rows = run.problem.cone, run.problem.dual, run.problem.kernels.common_rows()
     assert rows is not None
     run.count_first_kernel()
-    w, _ = largest_machines(run, w0, _ROUGH)
+    w, _ = largest_machines(run, w0, ROUGH)
     K = rows.kernels.gram(cone.degree * cone.centre)
     K -= K.mean(axis=0)  # the dual vectors of each machine have the sum zero
     K -= K.mean(axis=1)[:, None]
