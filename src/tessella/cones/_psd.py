@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -401,9 +402,12 @@ def positive_factor(P: FloatArray) -> FloatArray:
     return right[:, (left == right).all(axis=0)]
 
 
+@lru_cache(maxsize=8)  # a model of the value asks for it with every step and every column
 def upper_triangle(side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the row and the column of each entry of the upper triangle, column by column."""
     column, row = np.tril_indices(side)
+    for positions in (row, column):
+        positions.flags.writeable = False
     return row, column
 
 

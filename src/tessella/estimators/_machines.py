@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tessella.estimators._layouts import stacked_to_merged
-from tessella.kernels import BoundKernelSet, KernelSet, SharedKernels
+from tessella.kernels import BoundKernelSet, KernelSet, bind_to_machines
 from tessella.svm import DualProblem
 
 FloatArray = NDArray[np.float64]
@@ -102,11 +102,7 @@ class Machines:
         X holds the scaled training rows. If their span is given, the parameter is that of the
         span.
         """
-        if len(self) > 1 and not self.share_rows:
-            return kernels.bind_machines(X, self.rows, dtype=dtype, n_jobs=n_jobs, span=span)
-        whole = kernels.bind_resolved(X, dtype=dtype, n_jobs=n_jobs)
-        whole = whole if span is None else whole.in_span(span)
-        return SharedKernels(whole, len(self)) if self.share_rows else whole
+        return bind_to_machines(kernels, X, self.rows, dtype=dtype, n_jobs=n_jobs, span=span)
 
     def spread(self, w: FloatArray) -> FloatArray:
         """Coefficients of each machine on all merged rows, of shape (n_machines, n_rows)."""

@@ -23,7 +23,7 @@ from tessella.kernels._on_features import KernelsOnFeatures
 from tessella.kernels._polynomial import PolynomialKernels
 from tessella.kernels._predictor import Predictor
 from tessella.kernels._scaling import SCALINGS, UnitBox, check_scaling, varying_columns
-from tessella.kernels._shared import SharedKernels
+from tessella.kernels._shared import SharedKernels, bind_to_machines
 from tessella.kernels._single import (
     GaussianKernels,
     LaplaceKernels,
@@ -70,6 +70,7 @@ __all__ = [
     "absolute_pair_sums",
     "basis_functions",
     "basis_names",
+    "bind_to_machines",
     "check_scaling",
     "kernel_name",
     "laplace_gram",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tessella.cones import Face, Factors, Point
-from tessella.kernels._base import BoundKernelSet, FloatArray, as_dual_vector
+from tessella.kernels._base import BoundKernelSet, FloatArray, KernelSet, as_dual_vector
 from tessella.kernels._stacked import StackedMoments
 
 
@@ -96,3 +97,38 @@ class SharedKernels(BoundKernelSet):
     def cross(self, X_new: FloatArray, P: Point) -> FloatArray:
         """See :meth:`BoundKernelSet.cross`; the columns are repeated for each machine."""
         return np.tile(self._part.cross(X_new, P), (1, self._count))
+
+
+def bind_to_machines(
+    kernels: KernelSet,
+    X: FloatArray,
+    machine_rows: Sequence[NDArray[np.intp]],
+    *,
+    dtype: DTypeLike = np.float64,
+    n_jobs: int | None = None,
+    span: Any = None,
+) -> BoundKernelSet:
+    """Bind a resolved kernel set to the rows of one or several machines.
+
+    Parameters
+    ----------
+    kernels : KernelSet
+        Resolved kernel set.
+    X : ndarray of shape (m, n)
+        Scaled rows.
+    machine_rows : sequence of ndarray of int
+        Positions of the rows that each machine sees. Machines that see all rows share them.
+    dtype : float32 or float64
+        Data type of kernel matrices.
+    n_jobs : int, optional
+        Number of threads. None uses all cores that the process may use.
+    span : Span, optional
+        Span of the rows, in whose coordinates the parameter is.
+    """
+    several = len(machine_rows) > 1
+    shared = all(len(own) == len(X) for own in machine_rows)
+    if several and not shared:
+        return kernels.bind_machines(X, machine_rows, dtype=dtype, n_jobs=n_jobs, span=span)
+    whole = kernels.bind_resolved(X, dtype=dtype, n_jobs=n_jobs)
+    whole = whole if span is None else whole.in_span(span)
+    return SharedKernels(whole, len(machine_rows)) if several else whole

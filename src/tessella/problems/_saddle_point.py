@@ -148,12 +148,14 @@ class DualPoint:
 
     Attributes
     ----------
+    problem : SaddlePoint
+        The problem.
     w : ndarray of shape (m,)
         Feasible dual vector.
     """
 
     def __init__(self, problem: SaddlePoint, w: FloatArray) -> None:
-        self._problem = problem
+        self.problem = problem
         self.w = w
         self._moments = problem.kernels.moments(w)
 
@@ -165,22 +167,22 @@ class DualPoint:
     @cached_property
     def spectrum(self) -> Spectrum:
         """Spectrum of D(w): its inner products with vertices of the feasible set."""
-        return self._problem.cone.spectrum(self.gradient)
+        return self.problem.cone.spectrum(self.gradient)
 
     @cached_property
     def support(self) -> float:
         """Largest ``wᵀK(P)w`` over all feasible P, or its value at the fixed parameter."""
-        if self._problem.fixed is None:
-            return self._problem.cone.support(self.spectrum)
-        return self._form(self._problem.fixed, self._fixed_scores)
+        if self.problem.fixed is None:
+            return self.problem.cone.support(self.spectrum)
+        return self._form(self.problem.fixed, self._fixed_scores)
 
     @cached_property
     def _fixed_scores(self) -> FloatArray:
         """Scores of the fixed parameter, which both of its bounds need."""
-        return self._moments.scores(self._problem.fixed)
+        return self._moments.scores(self.problem.fixed)
 
     def _scores(self, P: Point) -> FloatArray:
-        return self._fixed_scores if P is self._problem.fixed else self._moments.scores(P)
+        return self._fixed_scores if P is self.problem.fixed else self._moments.scores(P)
 
     def _form(self, P: Point, scores: FloatArray) -> float:
         """Return ``wᵀK(P)w`` for the scores K(P)w, without the rounding that makes it negative.
@@ -191,7 +193,7 @@ class DualPoint:
         if not value < 0.0:
             return value
         # If K(P) is positive semidefinite, no sum of this product is larger than this.
-        reach = float(np.abs(self.w) @ self._problem.feature_norms(P)) ** 2
+        reach = float(np.abs(self.w) @ self.problem.feature_norms(P)) ** 2
         if value < -_ROUNDING * reach:
             raise ValueError(
                 "The kernel matrix is not positive semidefinite on the training rows: it has a "
@@ -207,7 +209,7 @@ class DualPoint:
     @cached_property
     def lower(self) -> float:
         """Lower bound of the optimum, ``κ(w) - ½ support(D(w))`` less its rounding."""
-        value = self._problem.dual.kappa(self.w) - 0.5 * self.support
+        value = self.problem.dual.kappa(self.w) - 0.5 * self.support
         return value - self._allowance(self._rounding_of_lower, value, lambda: self.best_response)
 
     def rough_lower(self) -> tuple[float, FloatArray]:
@@ -217,7 +219,7 @@ class DualPoint:
         most that of a gradient with one direction and the same norm. With a fixed parameter it is
         known. The dual vector is the best multiple of w, which is feasible too.
         """
-        problem = self._problem
+        problem = self.problem
         most = float(np.square(self._reach(problem.largest_feature_norms)).sum())
         if problem.fixed is not None:
             most = self.support
@@ -231,6 +233,11 @@ class DualPoint:
             if bound > best:
                 best, proof = bound, share * self.w
         return best, proof
+
+    @property
+    def rounding_of_lower(self) -> float:
+        """Allowance for the rounding of the lower bound that holds for every feasible parameter."""
+        return self._rounding_of_lower(self.problem.largest_feature_norms)
 
     def _allowance(
         self, rounding: Callable[[FloatArray], float], value: float, parameter: Callable[[], Point]
@@ -246,10 +253,10 @@ class DualPoint:
         parameter : callable
             Returns the parameter whose kernel is part of the bound.
         """
-        allowance = rounding(self._problem.largest_feature_norms)
-        if allowance <= _NEGLIGIBLE * abs(value) or self._problem.fixed is not None:
+        allowance = rounding(self.problem.largest_feature_norms)
+        if allowance <= _NEGLIGIBLE * abs(value) or self.problem.fixed is not None:
             return allowance
-        return rounding(self._problem.feature_norms(parameter()))
+        return rounding(self.problem.feature_norms(parameter()))
 
     def _rounding_of_lower(self, norms: FloatArray) -> float:
         """Return an estimate of the rounding errors of the two terms of the lower bound.
@@ -257,7 +264,7 @@ class DualPoint:
         Both are sums. An error is some units of the last place of the sum of the sizes of all
         terms, and in a sum of many terms the errors add like random numbers.
         """
-        linear = float(np.abs(self.w) @ np.abs(self._problem.dual.linear))
+        linear = float(np.abs(self.w) @ np.abs(self.problem.dual.linear))
         return self._unit * linear + 0.5 * self._rounding_of_form(norms)
 
     def _rounding_of_upper(
@@ -269,7 +276,7 @@ class DualPoint:
         and that of the kernel values in it. It changes the loss of the row, which is convex, by no
         more than at one of its ends, and the changes of many rows add like random numbers.
         """
-        dual, centre = self._problem.dual, self._problem.centre_norms
+        dual, centre = self.problem.dual, self.problem.centre_norms
         residuals = dual.residuals(scores, intercept)
         reach, at_centre = (self._reach(own)[dual.machine_of] for own in (norms, centre))
         errors = self._unit * (np.abs(dual.linear) + norms * reach)
@@ -285,12 +292,12 @@ class DualPoint:
         The quadratic form of a positive semidefinite matrix has no larger sum of sizes than the
         squares of ``Σ |w_i| sqrt(K_ii)`` of its machines. Kernel values have errors of their own.
         """
-        reach, at_centre = self._reach(norms), self._reach(self._problem.centre_norms)
+        reach, at_centre = self._reach(norms), self._reach(self.problem.centre_norms)
         return float(reach @ (self._unit * reach + 2.0 * _OPERATIONS * _UNIT * at_centre))
 
     def _reach(self, norms: FloatArray) -> FloatArray:
         """Return ``Σ |w_i| sqrt(K_ii)`` of each machine."""
-        reach: FloatArray = np.add.reduceat(np.abs(self.w) * norms, self._problem.dual.starts)
+        reach: FloatArray = np.add.reduceat(np.abs(self.w) * norms, self.problem.dual.starts)
         return reach
 
     @property
@@ -300,7 +307,7 @@ class DualPoint:
 
     def dual_value(self, P: Point) -> float:
         """Return ``κ(w) - ½ wᵀK(P)w``, the dual value of the machines with kernel K(P)."""
-        return self._problem.dual.kappa(self.w) - 0.5 * inner(self.gradient, P)
+        return self.problem.dual.kappa(self.w) - 0.5 * inner(self.gradient, P)
 
     @property
     def best_response(self) -> Point:
@@ -309,7 +316,7 @@ class DualPoint:
         If several vertices are equally good, one of them is returned. Their sum would not have
         trace one.
         """
-        return self._problem.cone.vertex(self.spectrum)
+        return self.problem.cone.vertex(self.spectrum)
 
     def upper(self, P: Point) -> tuple[float, FloatArray]:
         """Return the primal value of a feasible P with this w, and the offsets that attain it.
@@ -318,8 +325,8 @@ class DualPoint:
         one, because only feasible parameters prove bounds.
         """
         scores = self._scores(P)
-        intercept, loss = best_intercepts(self._problem.dual, scores)
-        if not self._problem.has_unit_trace(P):
+        intercept, loss = best_intercepts(self.problem.dual, scores)
+        if not self.problem.has_unit_trace(P):
             return np.inf, intercept
         value = 0.5 * self._form(P, scores) + loss
 
@@ -331,8 +338,8 @@ class DualPoint:
     def residuals(self, P: Point) -> FloatArray:
         """Return the targets minus the scores of the machines with kernel K(P)."""
         scores = self._scores(P)
-        intercept, _ = best_intercepts(self._problem.dual, scores)
-        return self._problem.dual.residuals(scores, intercept)
+        intercept, _ = best_intercepts(self.problem.dual, scores)
+        return self.problem.dual.residuals(scores, intercept)
 
     def certificate(self, P: Point) -> Certificate:
         """Return the bounds that this w and a feasible P prove."""

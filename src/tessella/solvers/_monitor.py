@@ -36,6 +36,9 @@ class Monitor:
     def phase(self, text: str) -> None:
         """Receive a short description of what the run does next."""
 
+    def leaf(self, done: int, total: int, answer: Callable[[], SolverResult]) -> None:
+        """Receive how many leaves of a pass are done; ``answer()`` has their dual vectors."""
+
     def record(
         self,
         record: IterationRecord,  # noqa: ARG002
@@ -89,6 +92,11 @@ class Monitors(Monitor):
         """See :meth:`Monitor.phase`."""
         for monitor in self._monitors:
             monitor.phase(text)
+
+    def leaf(self, done: int, total: int, answer: Callable[[], SolverResult]) -> None:
+        """See :meth:`Monitor.leaf`."""
+        for monitor in self._monitors:
+            monitor.leaf(done, total, answer)
 
     def record(
         self, record: IterationRecord, answer: Callable[[], SolverResult]

@@ -194,6 +194,11 @@ class Run:
         self.check_time()
 
     @property
+    def svm_iterations(self) -> int:
+        """Number of pair steps of all machines so far."""
+        return self._svm_iter
+
+    @property
     def has_answer(self) -> bool:
         """Whether the run has a certified pair."""
         return self._best is not None

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend._lazy import cached_property
-from tessella.cones import PSD, Face, Point, Sensitivities, inner
+from tessella.cones import PSD, Cone, Face, Point, Sensitivities, inner
 from tessella.kernels import BoundKernelSet, SharedKernels
-from tessella.kernels._sensitivity import FactoredSensitivities
+from tessella.kernels._sensitivity import FactoredSensitivities, stack
 from tessella.problems import SaddlePoint
 from tessella.svm import (
     CentralPathProblem,
@@ -25,6 +28,7 @@ from tessella.svm import (
 )
 
 __all__ = [
+    "HeldSamples",
     "RestrictedProblem",
     "WholeProblem",
     "inwards",
@@ -108,6 +112,47 @@ class ThinProblem:
     total: float
 
 
+@dataclass(frozen=True)
+class HeldSamples:
+    """What samples that are held contribute to the problem of the others.
+
+    Attributes
+    ----------
+    sensitivities : Sensitivities
+        Derivatives of the scores of the samples that move.
+    half_gradient : Point
+        ½ D(w) of the samples that are held, in coordinates of the face.
+    sum_w : ndarray of shape (n_machines,)
+        Sum that the dual variables of the samples that move have in each machine.
+    """
+
+    sensitivities: Sensitivities
+    half_gradient: Point
+    sum_w: FloatArray
+
+    @classmethod
+    def of(cls, problem: SaddlePoint, rows: Rows, w: FloatArray, face: Face) -> HeldSamples:
+        """Return what all samples but `rows` contribute."""
+        held = w.copy()
+        held[rows] = 0.0
+        moving = np.unique(problem.dual.machine_of[rows])
+        point = problem.kernels.moments(held)
+        return cls(
+            sensitivities=point.sensitivities(face, rows),
+            half_gradient=0.5 * point.face_gradient(face),
+            sum_w=-problem.dual.sums(held)[moving],
+        )
+
+    @classmethod
+    def stacked(cls, parts: Sequence[HeldSamples]) -> HeldSamples:
+        """Return the contributions to several sets of machines, one after the other."""
+        return cls(
+            sensitivities=stack([part.sensitivities for part in parts]),
+            half_gradient=reduce(add, (part.half_gradient for part in parts)),
+            sum_w=np.concatenate([part.sum_w for part in parts]),
+        )
+
+
 class RestrictedProblem(CentralPathProblem):
     """The problem in which some samples move and the parameter moves within a face.
 
@@ -128,18 +173,47 @@ class RestrictedProblem(CentralPathProblem):
     """
 
     def __init__(self, problem: SaddlePoint, rows: Rows, w: FloatArray, face: Face = None) -> None:
-        self.dual = problem.dual.restrict(rows)
-        self.halves = Halves.of(self.dual)
-        self.cone = problem.cone.face(face)
-        self._kernels = problem.kernels.restrict(rows, face)
-        self._all = np.arange(len(rows))
-        held = w.copy()
-        held[rows] = 0.0
-        moving = np.unique(problem.dual.machine_of[rows])
-        self.sum_w = -problem.dual.sums(held)[moving]
-        point = problem.kernels.moments(held)
-        self._held = point.sensitivities(face, rows)
-        self._held_half_gradient = 0.5 * point.face_gradient(face)
+        self._assemble(
+            problem.dual.restrict(rows),
+            problem.kernels.restrict(rows, face),
+            problem.cone.face(face),
+            HeldSamples.of(problem, rows, w, face),
+        )
+
+    @classmethod
+    def of_parts(
+        cls,
+        dual: DualProblem,
+        kernels: BoundKernelSet,
+        cone: Cone,
+        held: Sequence[HeldSamples],
+    ) -> RestrictedProblem:
+        """Return the problem of samples of several parts, each with samples that it holds.
+
+        Parameters
+        ----------
+        dual : DualProblem
+            The samples that move, part after part.
+        kernels : BoundKernelSet
+            The kernel set on these samples, restricted to the face.
+        cone : Cone
+            Cone of the face.
+        held : sequence of HeldSamples
+            What the other samples of each part contribute.
+        """
+        problem = cls.__new__(cls)
+        problem._assemble(dual, kernels, cone, HeldSamples.stacked(held))
+        return problem
+
+    def _assemble(
+        self, dual: DualProblem, kernels: BoundKernelSet, cone: Cone, held: HeldSamples
+    ) -> None:
+        self.dual, self.halves, self.cone = dual, Halves.of(dual), cone
+        self._kernels = kernels
+        self._all = np.arange(dual.size)
+        self.sum_w = held.sum_w
+        self._held = held.sensitivities
+        self._held_half_gradient = held.half_gradient
 
     @cached_property
     def thin(self) -> ThinProblem | None:

@@ -6,25 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import helmert
 
 from tessella.backend import limit_blas
-from tessella.cones import Cone, Face, LinearSensitivities, Point, inner
+from tessella.cones import Face, Point, inner
 from tessella.kernels import SharedKernels
 from tessella.problems import DualPoint, SaddlePoint
+from tessella.solvers._curvature import smooth_curvature
+from tessella.solvers._quadratic_model import QuadraticModel
 from tessella.solvers._result import SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, run_to_end
 from tessella.solvers.central_path import WholeProblem, neutral_alpha, solve_smooth, state_near
 from tessella.solvers.working_set import machines_come_first
-from tessella.svm import (
-    CentralPathProblem,
-    DualProblem,
-    Halves,
-    InteriorPoint,
-    Linearisation,
-    SmoothDual,
-    SquaredLoss,
-)
+from tessella.svm import DualProblem, InteriorPoint, SmoothDual
 
 FloatArray = NDArray[np.float64]
 
@@ -283,7 +276,8 @@ class _Newton:
             self._memory,
             self._settings.whole,
         )
-        return _Curve(found.face, self._hessian(here, found.face))
+        hessian = smooth_curvature(here.duals, here.point, found.face)
+        return _Curve(found.face, hessian)
 
     def _model_minimiser(self, here: _Iterate, curve: _Curve) -> Point:
         """Return the minimiser of the quadratic model on the face of `curve`."""
@@ -291,26 +285,15 @@ class _Newton:
         D = here.point.gradient
         accuracy = self._accuracy * max(self._run.tol, 0.1 * self._run.gap) * abs(here.value)
         if face is None:
-            model = _Model(cone, here.P, D, curve.hessian)
+            model = QuadraticModel(cone, here.P, D, curve.hessian)
         else:
             small = cone.restrict(face, here.P), cone.compress(face, D)
-            model = _Model(cone.face(face), *small, curve.hessian)
+            model = QuadraticModel(cone.face(face), *small, curve.hessian)
         M = model.minimiser(accuracy, settings.max_steps)
         self._run.check_time()
         P = cone.normalised(M if face is None else cone.expand(face, M))
         cost = settings.accuracy * self._run.tol * abs(here.value)
         return cone.trimmed(P, D, cost)
-
-    def _hessian(self, here: _Iterate, face: Face) -> FloatArray:
-        """Return the Hessian of the value in coordinates of a face, summed over the machines."""
-        side = self._cone.face(face).dimension
-        total = np.zeros((side, side))
-        inverses = (own.inverse(k) for own in here.duals for k in range(len(own.intercepts)))
-        for inverse, rows in zip(inverses, self._problem.dual.machines, strict=True):
-            columns = here.point.sensitivities(face, np.arange(rows.start, rows.stop)).matrix()
-            # H maps constants to zero, and without them there is less rounding.
-            total += inverse.form(columns - columns.mean(axis=0))
-        return total
 
     def _search(self, here: _Iterate, target: Point) -> _Iterate | None:
         """Return a point between here and the target with a lower value; None if there is none."""
@@ -355,41 +338,3 @@ def small_sample(problem: SaddlePoint, settings: NewtonSettings) -> SaddlePoint 
     few = part.subset(rows)
     kernels = few if len(targets) == 1 else SharedKernels(few, len(targets))
     return SaddlePoint(kernels, DualProblem(*(loss.with_target(own) for own in targets)))
-
-
-class _Model(CentralPathProblem):
-    """A quadratic model of the value, as a saddle point for the interior point method.
-
-    With H = BᵀB, the model is ``max_v v·B(M₀ - M) - ½ v·v - ½<D, M - M₀>`` up to a constant: a
-    problem with a kernel matrix of zeros, the squared loss and sensitivities B that are constant.
-    The iteration requires that the dual variables sum to zero, so v is written in an orthonormal
-    basis of the vectors with this property, which has one entry more.
-    """
-
-    def __init__(self, cone: Cone, M0: Point, D: Point, H: FloatArray) -> None:
-        values, vectors = np.linalg.eigh(H)
-        B = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-        rows: FloatArray = helmert(len(B) + 1).T @ B
-        self.cone = cone
-        self._M0 = M0
-        self._half_gradient = 0.5 * D
-        self._J = LinearSensitivities(rows, cone)
-        self._K = np.zeros((len(rows), len(rows)))
-        self.dual = DualProblem(SquaredLoss(self._J.apply(M0), 1.0))  # type: ignore[arg-type]
-        self.halves = Halves.of(self.dual)
-        self.sum_w = np.zeros(1)
-
-    def linearise(self, w: FloatArray, M: Point, L: Point) -> Linearisation:
-        """See :meth:`CentralPathProblem.linearise`."""
-        del L
-        pull = self._half_gradient + self._J.adjoint(w)
-        return Linearisation(self._K, self._J, self._J.apply(M), pull)
-
-    def minimiser(self, accuracy: float, max_steps: int) -> Point:
-        """Return a point whose model value is within `accuracy` of the smallest one."""
-        M = self.cone.interior(self._M0)
-        method = InteriorPoint(self, *state_near(self, M, self._J.apply(self._M0 - M)))
-        for _ in range(max_steps):
-            if method.gap <= accuracy or method.advance() == 0.0:
-                break
-        return method.state.M

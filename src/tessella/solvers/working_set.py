@@ -13,6 +13,7 @@ from tessella.cones import PSD, Cone, Face, LeadingFace, Point
 from tessella.problems import DualPoint, SaddlePoint
 from tessella.solvers._compiled_steps import CompiledInteriorPoint, interior_point
 from tessella.solvers._factor_descent import descend
+from tessella.solvers._iterate import best_iterate
 from tessella.solvers._majorant import balanced_start, majorant_start
 from tessella.solvers._mixed_machines import mixed_start
 from tessella.solvers._result import SolverResult, SolverStatus
@@ -578,18 +579,13 @@ class _WorkingSet:
         self, method: InteriorPoint | CompiledInteriorPoint, tol: float
     ) -> CentralPathState:
         """Return the best iterate of the interior point method."""
-        best, state = method.merit, method.state
-        for _ in range(self._settings.max_newton):
-            if method.advance() == 0.0:
-                break
+
+        def is_over() -> bool:
             self._run.count_newton()
             self._run.check_time()
-            if method.merit < best:
-                best, state = method.merit, method.state
-            settled = best <= tol or method.merit > 1e3 * best
-            if settled or self._run.seconds_left() == 0.0:
-                break
-        return state
+            return self._run.seconds_left() == 0.0
+
+        return best_iterate(method, tol, self._settings.max_newton, is_over)
 
     def _choose_rows(self, svm: SvmAnswer) -> Rows:
         """Return the free and nearly free samples, or a random part of them if there are many."""

@@ -1,0 +1,6 @@
+"""Partitions of rows into leaves, by trees of cuts."""
+
+from tessella.partitions._build import CutRule, cut_tree
+from tessella.partitions._partition import CutTree, Partition, UnknownGroupError
+
+__all__ = ["CutRule", "CutTree", "Partition", "UnknownGroupError", "cut_tree"]

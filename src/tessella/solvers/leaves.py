@@ -1,0 +1,785 @@
+"""One kernel for the machines of many leaves, learned by tasks on single leaves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.backend import limit_blas
+from tessella.cones import Cone, Face, Point, Spectrum, inner
+from tessella.problems import Certificate, LeafEvidence, SumOfLeaves
+from tessella.solvers._iterate import best_iterate
+from tessella.solvers._leaf_pool import LeafPool, LocalLeaves
+from tessella.solvers._leaf_tasks import (
+    LeafAnswer,
+    MovingSamples,
+    Wanted,
+    certify_leaf,
+    move_leaf,
+    sample_leaf,
+    solve_leaf,
+    stacked_problem,
+)
+from tessella.solvers._monitor import Callback, as_monitor
+from tessella.solvers._quadratic_model import QuadraticModel
+from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
+from tessella.solvers._run import StopRun
+from tessella.solvers.central_path import state_at
+from tessella.svm import InteriorPoint, relative_gap
+
+FloatArray = NDArray[np.float64]
+
+_NAME = "leaves"
+
+
+@dataclass(frozen=True)
+class LeavesSettings:
+    """Sizes and thresholds of :func:`solve_leaves`.
+
+    Attributes
+    ----------
+    sample_part : float
+        Part of the samples on which the first parameter is learned.
+    least_sample, most_sample : int
+        Smallest and largest number of these samples.
+    sample_tol : float
+        Relative gap to which the problem of the sample is solved.
+    moving : int
+        Number of samples of all leaves that move in a joint step.
+    least_moving : int
+        Smallest number of them in a leaf.
+    curved : int
+        Number of leaves whose Hessians stand for those of all leaves.
+    directions : int
+        Number of directions in which a large parameter moves at first.
+    whole : int
+        Largest degree of a cone in which the parameter moves in all directions.
+    accuracy : float
+        Accuracy of the minimiser of the quadratic model, relative to the gap.
+    max_steps : int
+        Largest number of interior point steps of a model or of a joint step.
+    joint_accuracy : float
+        Accuracy to which a joint step is solved at least.
+    inwards : float
+        Part of the way to the centre that P is moved before a joint step, relative to the gap.
+    closest : float
+        Smallest relative gap that a joint step starts from.
+    trim : float
+        Fraction of the tolerated gap that dropping directions of the parameter may cost.
+    patience : int
+        Number of rounds of small gain after which the quadratic model is minimised more closely.
+        After as many more, the run ends.
+    gain : float
+        Factor of the gap after a round, above which its gain is small.
+    rise : float
+        Relative rise of the value, as a multiple of the accuracy of the machines, from which on a
+        step is shortened.
+    svm_tol : float
+        Largest relative gap of the machines.
+    reserve : float
+        Part of the duration of a pass that has to be left of the time limit to begin another.
+    """
+
+    sample_part: float = 0.1
+    least_sample: int = 4000
+    most_sample: int = 20_000
+    sample_tol: float = 1e-2
+    moving: int = 4000
+    least_moving: int = 8
+    curved: int = 16
+    directions: int = 32
+    whole: int = 64
+    accuracy: float = 1e-2
+    max_steps: int = 60
+    joint_accuracy: float = 1e-3
+    inwards: float = 0.03
+    closest: float = 3e-2
+    trim: float = 3e-4
+    patience: int = 3
+    gain: float = 0.9
+    rise: float = 1.0
+    svm_tol: float = 1e-3
+    reserve: float = 0.7
+
+
+DEFAULT_SETTINGS = LeavesSettings()
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a pass over all leaves has cost.
+
+    Attributes
+    ----------
+    kind : str
+        What the tasks of the pass did: "solve", "certify" or "move".
+    seconds : float
+        Duration.
+    n_bytes : int
+        Bytes of results that the leaves have sent, as arrays.
+    """
+
+    kind: str
+    seconds: float
+    n_bytes: int
+
+
+@dataclass(frozen=True)
+class LeavesResult:
+    """The best certified answer for all leaves; dual vectors stay in the pool.
+
+    Attributes
+    ----------
+    parameter : Point
+        Parameter of the kernel of all leaves.
+    best, bound : str
+        Names of the dual vectors in the pool that attain the value and that prove the bound.
+    intercepts : list of ndarray
+        Offsets of the machines of each leaf.
+    status : SolverStatus
+        Why the run has ended.
+    value, lower : float
+        Certified bounds of the optimum.
+    history : tuple of IterationRecord
+        The records.
+    rounds : tuple of Round
+        What each pass over the leaves has cost.
+    """
+
+    parameter: Point
+    best: str
+    bound: str
+    intercepts: list[FloatArray]
+    status: SolverStatus
+    value: float
+    lower: float
+    history: tuple[IterationRecord, ...]
+    rounds: tuple[Round, ...]
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the bounds."""
+        return relative_gap(self.value, self.lower)
+
+
+def solve_leaves(
+    pool: LeafPool,
+    cone: Cone,
+    parameter0: Point,
+    *,
+    fixed: bool = False,
+    tol: float = 1e-3,
+    max_iter: int = 100,
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+    learned: bool = False,
+    settings: LeavesSettings = DEFAULT_SETTINGS,
+) -> LeavesResult:
+    """Learn one parameter for the machines of many leaves.
+
+    The kernel of rows of different leaves is zero, so K(P) is block diagonal, D(w) is a sum over
+    the leaves, and one certificate holds for all machines. Each round is one pass over the leaves
+    and two steps of the coordinator. (1) The machines of every leaf are solved for the current P,
+    from the last dual vectors. A leaf returns its bounds, its D(w), some free samples with what the
+    other samples contribute to them, and a few leaves return the Hessian of their value. (2) The
+    joint method moves P and these samples of all leaves together, as in :func:`working_set`; the
+    dual vectors that it finds prove a bound near the optimum. (3) P moves to the minimiser of a
+    quadratic model of the value, as in :func:`newton`. The first P comes from the same rounds on a
+    sample of all leaves, whose C is raised to keep the weight of the loss.
+
+    Primal: ``min_P Σ_j max_w κ_j(w) - ½ wᵀK_j(P)w``. Dual bound: ``Σ κ_j(w_j) - ½ support(Σ
+    D_j(w_j))``. Stops when the certified relative gap, computed by
+    :class:`~tessella.problems.SumOfLeaves`, is at most `tol`.
+
+    Parameters
+    ----------
+    pool : LeafPool
+        The leaves.
+    cone : Cone
+        Cone that contains the parameter.
+    parameter0 : Point
+        Feasible parameter to start from.
+    fixed : bool
+        Whether the parameter is fixed. Then one pass is the answer.
+    tol : float
+        Certified relative gap at which to stop.
+    max_iter : int
+        Largest number of records.
+    time_limit : float, optional
+        Largest number of seconds.
+    n_jobs : int, optional
+        Number of threads of the coordinator.
+    callback : callable or Monitor, optional
+        Called with each record, or a monitor that follows the run.
+    learned : bool
+        Whether the parameter to start from is that of an earlier run on these leaves, so that
+        none is learned on a sample.
+    settings : LeavesSettings
+        Sizes and thresholds.
+
+    Returns
+    -------
+    LeavesResult
+        Best certified parameter, and the names of its dual vectors in the pool.
+
+    Notes
+    -----
+    A pass costs one warm support vector machine in each leaf, and a certificate. A leaf returns
+    some multiple of the size of the parameter. The steps of the coordinator do not depend on the
+    number of rows.
+    """
+    run = _LeavesRun(pool, cone, parameter0, fixed, tol, max_iter, time_limit, n_jobs, callback)
+    return run.to_end(learned, settings)
+
+
+class _LeavesRun:
+    """State of a run: the best certified answer, its history, and the clock."""
+
+    def __init__(
+        self,
+        pool: LeafPool,
+        cone: Cone,
+        parameter0: Point,
+        fixed: bool,
+        tol: float,
+        max_iter: int,
+        time_limit: float | None,
+        n_jobs: int | None,
+        callback: Callback | None,
+    ) -> None:
+        self.pool, self.cone, self.fixed = pool, cone, fixed
+        self.tol, self.n_jobs = tol, n_jobs
+        self._max_iter = max_iter
+        self._monitor = as_monitor(callback)
+        self._begun = time.monotonic()
+        self._deadline = None if time_limit is None else self._begun + time_limit
+        self._history: list[IterationRecord] = []
+        self._rounds: list[Round] = []
+        self._n_svm = self._svm_iter = self._n_newton = 0
+        self._parameter = parameter0
+        self._plain: list[LeafEvidence] = []
+        self._intercepts: list[FloatArray] = []
+        self._value, self._bound = np.inf, -np.inf
+        self._best_names = ("best", "bound")
+
+    # ------------------------------------------------------------------------------ the clock
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the limit; None without one."""
+        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is over."""
+        return self.seconds_left == 0.0
+
+    def require_time(self, seconds: float) -> None:
+        """Stop the run unless there are so many seconds left."""
+        left = self.seconds_left
+        if left is not None and left <= seconds:
+            raise StopRun(SolverStatus.TIME_LIMIT)
+
+    # ---------------------------------------------------------------------------- the answer
+
+    @property
+    def gap(self) -> float:
+        """Best certified relative gap so far."""
+        return relative_gap(self._value, self._bound) if np.isfinite(self._value) else np.inf
+
+    @property
+    def value(self) -> float:
+        """Best certified upper bound so far."""
+        return self._value
+
+    def to_end(self, learned: bool, settings: LeavesSettings) -> LeavesResult:
+        """Run until a reason to stop, and return the best answer."""
+        try:
+            with limit_blas():
+                self._begin()
+                rounds = _Rounds(self, settings)
+                status = rounds.run(self._parameter, learned)
+        except StopRun as stop:
+            status = stop.status
+        except KeyboardInterrupt:
+            if not self._intercepts:
+                raise
+            status = SolverStatus.INTERRUPTED
+        except MemoryError:
+            if not self._intercepts:
+                raise
+            status = SolverStatus.OUT_OF_MEMORY
+        if status is not SolverStatus.INTERRUPTED and self.gap <= self.tol:
+            status = SolverStatus.OPTIMAL
+        return self._result(status)
+
+    def sampled(self, settings: LeavesSettings) -> LeavesResult:
+        """Run without joint steps, which few samples do not need, and with all Hessians.
+
+        The answer has the last parameter and not the best one: the gap of the last one is smaller.
+        """
+        rounds = _Rounds(self, settings)
+        try:
+            status = rounds.without_joint_steps(self._parameter)
+        except StopRun as stop:
+            status = stop.status
+        return replace(self._result(status), parameter=rounds.parameter)
+
+    def _begin(self) -> None:
+        """Certify the dual vectors of zeros, and those of an earlier run."""
+        self._monitor.phase(f"intercepts of {self.pool.n_leaves} leaves")
+        P = self._parameter
+        total = self._summed("certify", certify_leaf, lambda _: (P,), read="zero", keep=self._plain)
+        self.keep(P, total, "zero")
+        for number, (known, w) in enumerate(self._monitor.known()):
+            name = f"known{number}"
+            self.pool.set_stacked(name, w)
+            self._monitor.phase(f"certificate of {self.pool.n_leaves} leaves")
+            with_known = self._summed(
+                "certify", certify_leaf, lambda _, own=known: (own,), read=name, write=name
+            )
+            self.keep(known, with_known, name)
+            self.pool.copy(name, "w")
+        if self._max_iter == 0:
+            raise StopRun(SolverStatus.MAX_ITER)
+
+    def keep(self, P: Point, total: SumOfLeaves, name: str) -> Certificate:
+        """Keep a parameter with dual vectors if one of their bounds is the best so far."""
+        certificate = total.certificate()
+        best, bound = self._best_names
+        if np.isfinite(certificate.lower) and certificate.lower > self._bound:
+            self._bound = certificate.lower
+            self.pool.copy(name, bound)
+        if np.isfinite(certificate.upper) and certificate.upper < self._value:
+            self._value, self._parameter = certificate.upper, P
+            self._intercepts = total.intercepts
+            self.pool.copy(name, best)
+        return certificate
+
+    def record(self, step: float) -> None:
+        """Add a record, and stop if the run is over."""
+        entry = self._entry(step)
+        self._history.append(entry)
+        reason = self._monitor.record(entry, self._answer)
+        if self.gap <= self.tol:
+            raise StopRun(SolverStatus.OPTIMAL)
+        if reason is not None:
+            raise StopRun(reason)
+        if entry.iteration >= self._max_iter:
+            raise StopRun(SolverStatus.MAX_ITER)
+        if self.is_late:
+            raise StopRun(SolverStatus.TIME_LIMIT)
+
+    def _entry(self, step: float) -> IterationRecord:
+        return IterationRecord(
+            iteration=len(self._history),
+            time=time.monotonic() - self._begun,
+            value=float(self._value),
+            bound=float(self._bound),
+            gap=float(self.gap),
+            step=float(step),
+            n_svm=self._n_svm,
+            svm_iter=self._svm_iter,
+            n_newton=self._n_newton,
+        )
+
+    def _answer(self) -> SolverResult:
+        """Return what the run would return now, with the dual vectors of all leaves."""
+        return as_solver_result(self._result(SolverStatus.INTERRUPTED), self.pool)
+
+    def _result(self, status: SolverStatus) -> LeavesResult:
+        if not self._history:
+            self._history.append(self._entry(0.0))
+        best, bound = self._best_names
+        return LeavesResult(
+            parameter=self._parameter,
+            best=best,
+            bound=bound,
+            intercepts=self._intercepts,
+            status=status,
+            value=float(self._value),
+            lower=float(self._bound),
+            history=tuple(self._history),
+            rounds=tuple(self._rounds),
+        )
+
+    # ---------------------------------------------------------------------------- the passes
+
+    def phase(self, text: str) -> None:
+        """Tell the monitor what comes next."""
+        self._monitor.phase(text)
+
+    def count_newton(self) -> None:
+        """Count a Newton step of the coordinator."""
+        self._n_newton += 1
+
+    def _summed(
+        self,
+        kind: str,
+        task: Callable[..., Any],
+        arguments: Callable[[int], tuple[Any, ...]],
+        *,
+        read: str,
+        write: str | None = None,
+        keep: list[LeafEvidence] | None = None,
+    ) -> SumOfLeaves:
+        """Run a task that returns evidence on all leaves, and add up what they return."""
+        begun, n_bytes = time.monotonic(), 0
+        total = SumOfLeaves(self.cone)
+        for evidence in self.pool.map(task, arguments, read=read, write=write):
+            total.add(evidence)
+            n_bytes += n_bytes_of(evidence)
+            if keep is not None:
+                keep.append(evidence)
+        self._rounds.append(Round(kind, time.monotonic() - begun, n_bytes))
+        return total
+
+    def certified(self, P: Point, moves: dict[int, tuple[Any, ...]]) -> SumOfLeaves:
+        """Return the sum for the dual vectors with other values of some samples."""
+        nothing = np.empty(0, dtype=np.intp), np.empty(0)
+        self.phase(f"certificate of {self.pool.n_leaves} leaves")
+        return self._summed(
+            "move", move_leaf, lambda k: (P, *moves.get(k, nothing)), read="w", write="moved"
+        )
+
+    def solved(
+        self, P: Point, tol: float, wanted: Callable[[int], Wanted], taken: Callable[..., None]
+    ) -> tuple[SumOfLeaves, float]:
+        """Solve the machines of all leaves, and return the sum and the dual value.
+
+        Parameters
+        ----------
+        P : Point
+            Parameter.
+        tol : float
+            Relative gap of the machines.
+        wanted : callable
+            What each leaf returns beside its bounds.
+        taken : callable
+            Gets the number of each leaf and its answer.
+        """
+        self._n_svm += 1
+        self.phase(f"SVM {self._n_svm} on {self.pool.n_leaves} leaves")
+        total, objective, done, n_bytes = SumOfLeaves(self.cone), 0.0, 0, 0
+        begun, stopped = time.monotonic(), None
+
+        def arguments(k: int) -> tuple[Any, ...]:
+            return P, tol, self._seconds_of_leaf(self.pool.n_leaves - k), wanted(k)
+
+        try:
+            for k, answer in enumerate(self.pool.map(solve_leaf, arguments, write="w")):
+                total.add(answer.evidence)
+                objective += answer.objective
+                self._svm_iter += answer.svm_iter
+                stopped = stopped or answer.stopped
+                n_bytes += n_bytes_of(answer)
+                taken(k, answer)
+                done += 1
+                self._monitor.leaf(done, self.pool.n_leaves, lambda: self._unfinished(P))
+        except KeyboardInterrupt:
+            self._keep_part(P, total, done)
+            raise
+        self._rounds.append(Round("solve", time.monotonic() - begun, n_bytes))
+        if stopped is not None:
+            self.keep(P, total, "w")
+            raise StopRun(stopped)
+        return total, objective
+
+    def _seconds_of_leaf(self, left: int) -> float | None:
+        """Return the share of a leaf of the time that is left."""
+        seconds = self.seconds_left
+        return None if seconds is None else seconds * self.pool.workers / max(1, left)
+
+    def _keep_part(self, P: Point, total: SumOfLeaves, done: int) -> None:
+        """Keep the machines of the first leaves, with a constant in each of the others."""
+        for k in range(done, self.pool.n_leaves):
+            total.add(self._plain[k])
+            self.pool.set_vector("w", k, np.zeros(self.pool.sizes[k]))
+        self.keep(P, total, "w")
+
+    def _unfinished(self, P: Point) -> SolverResult:
+        """Return the parameter of a pass that is not finished, with the dual vectors so far."""
+        _, bound = self._best_names
+        result = self._result(SolverStatus.INTERRUPTED)
+        return SolverResult(
+            solver=_NAME,
+            status=result.status,
+            parameter=P,
+            w=self.pool.stacked("w"),
+            intercept=np.concatenate(result.intercepts),
+            value=result.value,
+            bound=result.lower,
+            n_iter=len(result.history) - 1,
+            n_svm=self._n_svm,
+            history=result.history,
+            w_bound=self.pool.stacked(bound),
+        )
+
+    @property
+    def last_pass(self) -> float:
+        """Seconds of the last pass over the machines; 0 before the first."""
+        return next((own.seconds for own in reversed(self._rounds) if own.kind == "solve"), 0.0)
+
+
+class _Rounds:
+    """The rounds of a run: passes over the leaves, and the steps of the coordinator."""
+
+    def __init__(self, run: _LeavesRun, settings: LeavesSettings) -> None:
+        self._run, self._settings = run, settings
+        self._cone, self._pool = run.cone, run.pool
+        self._total = sum(self._pool.sizes)
+        self._memory: list[object] = []
+        self._directions = settings.directions
+        self._face: Face = None
+        self._knows_face = self._cone.dimension <= settings.whole * (settings.whole + 1) // 2
+        self._moving: dict[int, MovingSamples] = {}
+        self._curvature: FloatArray | None = None
+        self._parameter: Point = None
+        self._last_gap, self._small_gains = np.inf, 0
+        count = min(settings.curved, self._pool.n_leaves)
+        self._curved = set(np.linspace(0, self._pool.n_leaves - 1, count).astype(int).tolist())
+
+    def run(self, P: Point, learned: bool) -> SolverStatus:
+        """Iterate until the run is over."""
+        run = self._run
+        if run.fixed:
+            total, _ = run.solved(P, 0.1 * run.tol, lambda _: Wanted(), lambda *_: None)
+            run.keep(P, total, "w")
+            run.record(1.0)
+            return SolverStatus.STALLED
+        if not learned:
+            P = self._first_parameter(P)
+        return self._iterate(P, self._settings.moving, every=False)
+
+    def without_joint_steps(self, P: Point) -> SolverStatus:
+        """Iterate with passes and Newton steps alone."""
+        return self._iterate(P, 0, every=True)
+
+    @property
+    def parameter(self) -> Point:
+        """The parameter of the last pass."""
+        return self._parameter
+
+    def _first_parameter(self, P: Point) -> Point:
+        """Return the parameter of a sample of all leaves."""
+        settings, run = self._settings, self._run
+        count = int(
+            min(
+                max(settings.sample_part * self._total, settings.least_sample), settings.most_sample
+            )
+        )
+        if 2 * count >= self._total:
+            return P
+        run.phase(f"first kernel from {count} rows")
+
+        def arguments(k: int) -> tuple[int, float]:
+            return max(1, round(count * self._pool.sizes[k] / self._total)), 1.0
+
+        found = self._pool.map(sample_leaf, arguments)
+        sample = LocalLeaves.of([leaf for leaf in found if leaf is not None], run.n_jobs)
+        left = run.seconds_left
+        part = _LeavesRun(
+            sample,
+            self._cone,
+            P,
+            fixed=False,
+            tol=settings.sample_tol,
+            max_iter=settings.max_steps,
+            time_limit=None if left is None else 0.25 * left,
+            n_jobs=run.n_jobs,
+            callback=None,
+        )
+        result = part.sampled(settings)
+        if result.status is SolverStatus.INTERRUPTED:
+            raise StopRun(result.status)
+        return result.parameter
+
+    def _iterate(self, P: Point, moving: int, *, every: bool) -> SolverStatus:
+        """Run rounds from a parameter.
+
+        Parameters
+        ----------
+        P : Point
+            Parameter to start from.
+        moving : int
+            Number of samples that move in a joint step; 0 for no joint steps.
+        every : bool
+            Whether every leaf returns its Hessian.
+        """
+        run, settings = self._run, self._settings
+        before: tuple[Point, Point, float] | None = None  # parameter, D(w) and value
+        step = 1.0
+        while True:
+            run.require_time(settings.reserve * run.last_pass)
+            accuracy = min(settings.svm_tol, max(0.1 * run.tol, 0.02 * run.gap))
+            self._parameter = P
+            total, value = self._pass(P, accuracy, moving, every)
+            run.keep(P, total, "w")
+            run.record(step)
+            D = total.gradient
+            if D is None:
+                return SolverStatus.STALLED  # no dual vector but zero is feasible
+            if before is not None and value > before[2] + settings.rise * accuracy * abs(value):
+                shorter = _shortened(before, P, value)
+                if shorter is None:
+                    return SolverStatus.STALLED
+                step *= shorter
+                P = before[0] + shorter * (P - before[0])
+                continue
+            spectrum = self._cone.spectrum(D)
+            if not self._knows_face:
+                # What a leaf returns about its samples is in coordinates of the face, so another
+                # pass follows, whose machines are solved already.
+                self._choose_face(P, D, spectrum)
+                continue
+            if moving:
+                self._joint_step(P)
+            if self._is_stuck():
+                return SolverStatus.STALLED
+            before, step = (P, D, value), 1.0
+            P = self._newton_step(P, D, spectrum)
+            self._choose_face(P, D, spectrum)
+
+    def _is_stuck(self) -> bool:
+        """Count rounds of small gain, and return whether there were too many of them."""
+        gap, settings = self._run.gap, self._settings
+        small = np.isfinite(self._last_gap) and gap > settings.gain * self._last_gap
+        self._small_gains = self._small_gains + 1 if small else 0
+        self._last_gap = gap
+        return self._small_gains >= 2 * settings.patience
+
+    @property
+    def _closeness(self) -> float:
+        """Factor of the accuracy of the model, smaller after rounds of small gain."""
+        return 1.0 if self._small_gains < self._settings.patience else 0.01
+
+    def _pass(
+        self, P: Point, accuracy: float, moving: int, every: bool
+    ) -> tuple[SumOfLeaves, float]:
+        """Solve the machines of all leaves, and take what the steps of the coordinator need."""
+        settings = self._settings
+        self._moving, self._curvature = {}, None
+        share = moving / max(1, self._total)
+        weights: list[float] = []
+
+        def wanted(k: int) -> Wanted:
+            if not self._knows_face:
+                return Wanted()
+            count = max(settings.least_moving, round(share * self._pool.sizes[k])) if moving else 0
+            return Wanted(count, every or k in self._curved, self._face)
+
+        def taken(k: int, answer: LeafAnswer) -> None:
+            if answer.moving is not None:
+                self._moving[k] = answer.moving
+            if answer.curvature is not None:
+                known = self._curvature
+                self._curvature = answer.curvature if known is None else known + answer.curvature
+                weights.append(self._pool.sizes[k])
+
+        total, value = self._run.solved(P, accuracy, wanted, taken)
+        if self._curvature is not None and weights:
+            self._curvature = self._curvature * (self._total / sum(weights))
+        return total, value
+
+    def _choose_face(self, P: Point, D: Point, spectrum: Spectrum) -> None:
+        """Choose the face in which the parameter moves after the next pass."""
+        if self._knows_face and self._face is None:
+            return  # the cone is small
+        self._knows_face = True
+        found = self._cone.leading_face(
+            P, D, spectrum, self._directions, self._memory, self._settings.whole
+        )
+        self._face = found.face
+
+    def _joint_step(self, P: Point) -> None:
+        """Move some samples of all leaves together with the parameter, and certify them."""
+        run, settings = self._run, self._settings
+        if not self._moving:
+            return
+        numbers = sorted(self._moving)
+        parts = [self._moving[k] for k in numbers]
+        problem, w, residual = stacked_problem(parts, self._cone, self._face, run.n_jobs)
+        run.phase(f"joint step on {len(w)} rows")
+        part = max(settings.inwards * min(run.gap, 1.0), 1e-10)
+        M = problem.cone.interior(self._cone.restrict(self._face, P), part)
+        tol = max(0.1 * run.tol, min(settings.joint_accuracy, 0.03 * run.gap))
+
+        def is_over() -> bool:
+            run.count_newton()
+            return run.is_late
+
+        with limit_blas(run.n_jobs, len(w)):
+            start = state_at(problem, M, w, residual, max(settings.closest, run.gap))
+            state = best_iterate(InteriorPoint(problem, *start), tol, settings.max_steps, is_over)
+        values = np.split(
+            problem.halves.join(state.alpha), np.cumsum([len(p.w) for p in parts])[:-1]
+        )
+        moves = {
+            k: (own.samples, value) for k, own, value in zip(numbers, parts, values, strict=True)
+        }
+        run.keep(P, run.certified(P, moves), "moved")
+        run.record(0.0)
+
+    def _newton_step(self, P: Point, D: Point, spectrum: Spectrum) -> Point:
+        """Return the minimiser of the quadratic model of the value."""
+        run, settings, cone, face = self._run, self._settings, self._cone, self._face
+        if self._curvature is None:
+            return cone.interior(cone.vertex(spectrum), 0.5)
+        closeness = self._closeness * abs(run.value)
+        accuracy = settings.accuracy * max(run.tol, 0.1 * min(run.gap, 1.0)) * closeness
+        if face is None:
+            model = QuadraticModel(cone, P, D, self._curvature)
+        else:
+            small = cone.restrict(face, P), cone.compress(face, D)
+            model = QuadraticModel(cone.face(face), *small, self._curvature)
+        M = model.minimiser(accuracy, settings.max_steps)
+        found = cone.normalised(M if face is None else cone.expand(face, M))
+        return cone.trimmed(found, D, settings.trim * run.tol * closeness)
+
+
+def _shortened(before: tuple[Point, Point, float], P: Point, value: float) -> float | None:
+    """Return the factor of a step that has raised the value; None if the step cannot be shorter."""
+    start, D, least = before
+    direction = P - start
+    slope, change = -0.5 * inner(D, direction), value - least
+    if not slope < 0.0:
+        return None
+    # The minimum of the parabola through both values with the slope at the start.
+    return float(min(0.5, max(0.1, -0.5 * slope / (change - slope))))
+
+
+def as_solver_result(result: LeavesResult, pool: LeafPool) -> SolverResult:
+    """Return a result with the dual vectors of all leaves, one leaf after the other."""
+    last = result.history[-1]
+    return SolverResult(
+        solver=_NAME,
+        status=result.status,
+        parameter=result.parameter,
+        w=pool.stacked(result.best),
+        intercept=np.concatenate(result.intercepts),
+        value=result.value,
+        bound=result.lower,
+        n_iter=len(result.history) - 1,
+        n_svm=last.n_svm,
+        history=result.history,
+        w_bound=pool.stacked(result.bound),
+    )
+
+
+def n_bytes_of(value: Any) -> int:
+    """Return the bytes of the arrays in an object, its attributes and its items."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, dict):
+        return sum(map(n_bytes_of, value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(n_bytes_of, value))
+    if hasattr(value, "__dict__"):
+        return sum(map(n_bytes_of, vars(value).values()))
+    return 0
