@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from threading import Lock
 
 import numpy as np
@@ -160,8 +161,9 @@ class LeafRows(ABC):
 def by_leaf(leaf: IntArray) -> Iterator[tuple[int, IntArray]]:
     """Yield every leaf that occurs, with the numbers of its rows in their order."""
     order = np.argsort(leaf, kind="stable")
-    present, starts = np.unique(leaf[order], return_index=True)
-    yield from zip(present.tolist(), np.split(order, starts[1:]), strict=True)
+    starts = np.flatnonzero(np.diff(leaf[order], prepend=-1)).tolist()
+    for start, end in pairwise([*starts, len(leaf)]):
+        yield int(leaf[order[start]]), order[start:end]
 
 
 class LeavesInMemory(LeafRows):
