@@ -224,11 +224,11 @@ def remove_unfinished(path: str | os.PathLike[str]) -> None:
     longer run: another process may be writing the same file at this moment.
     """
     target = Path(os.path.realpath(path))
-    ours = re.compile(rf"\.{re.escape(target.name)}\.{_machine()}-(\d+)-[0-9a-f]{{32}}\.tmp")
+    ours = re.compile(rf"\.{re.escape(target.name)}\.{machine_digest()}-(\d+)-[0-9a-f]{{32}}\.tmp")
     with suppress(OSError):  # a folder that cannot be listed, or a file of somebody else
         for entry in target.parent.iterdir():
             found = ours.fullmatch(entry.name)
-            if found and entry not in _IN_WORK and not _is_other_process(int(found[1])):
+            if found and entry not in _IN_WORK and not is_other_process(int(found[1])):
                 entry.unlink(missing_ok=True)
 
 
@@ -236,12 +236,12 @@ def remove_unfinished(path: str | os.PathLike[str]) -> None:
 _IN_WORK: set[Path] = set()
 
 
-def _machine() -> str:
+def machine_digest() -> str:
     """Return a short digest of the name of this machine: only its processes can be looked up."""
     return _sha256(platform.node().encode())[:8]
 
 
-def _is_other_process(number: int) -> bool:
+def is_other_process(number: int) -> bool:
     """Return whether a process of that number is running that is not this one."""
     if number == os.getpid():
         return False  # of an earlier process with the same number, as happens in containers
@@ -258,7 +258,7 @@ def _is_other_process(number: int) -> bool:
 
 def _write_atomically(target: Path, members: dict[str, bytes]) -> None:
     remove_unfinished(target)
-    own = f"{_machine()}-{os.getpid()}-{uuid.uuid4().hex}"
+    own = f"{machine_digest()}-{os.getpid()}-{uuid.uuid4().hex}"
     temporary = target.with_name(f".{target.name}.{own}.tmp")
     _IN_WORK.add(temporary)
     try:
