@@ -6,6 +6,7 @@ import os
 import time
 import warnings
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, Self
@@ -30,6 +31,14 @@ from tessella.estimators._checks import (
 from tessella.estimators._convergence import convergence_message
 from tessella.estimators._early_stopping import ValidationSet, hold_out
 from tessella.estimators._fit_rows import FitRows
+from tessella.estimators._leaf_fit import (
+    LEAST_LEAF_ROWS,
+    LeafRequest,
+    LeafTask,
+    as_arrays,
+    learn_in_leaves,
+)
+from tessella.estimators._leaf_scan import Scan
 from tessella.estimators._notebook import NotebookStepMixin
 from tessella.estimators._outside import OutsideCount, count_outside, warn_outside
 from tessella.estimators._prediction import PredictionMixin
@@ -45,12 +54,14 @@ from tessella.kernels import (
     GaussianKernels,
     KernelSet,
     LaplaceKernels,
+    LearnedKernel,
     MaternKernels,
     PolynomialKernels,
     SingleKernelSet,
     TessellatedKernels,
     check_scaling,
 )
+from tessella.rows import ArraySource, RowSource, is_stored, source_of
 from tessella.solvers import Callback, check_solver
 
 FloatArray = NDArray[np.float64]
@@ -90,6 +101,9 @@ class BaseLearnedKernel(
     n_iter_no_change: int
     checkpoint: Any
     warm_start: bool
+    max_leaf_rows: int | None
+    partition: Any
+    n_partitions: int
     warn_outside: bool
     verbose: int
     random_state: Any
@@ -108,7 +122,8 @@ class BaseLearnedKernel(
         else:
             state, rows = learn(None)
         state.assign_to(self)
-        self._fit_rows = rows
+        if rows is not None:
+            self._fit_rows = rows
         # Only now, so that a warning that is turned into an error does not cost the model.
         if state.gap_ > self.tol:
             text = convergence_message(state, self)
@@ -122,9 +137,21 @@ class BaseLearnedKernel(
         sample_weight: Any,
         callback: Callback | None,
         monitor: CallbackMonitor | None,
-    ) -> tuple[FittedState, FitRows]:
+    ) -> tuple[FittedState, FitRows | None]:
         """Validate, prepare and solve; `monitor` reports to the callbacks of scikit-learn."""
+        begun = time.monotonic()
+        if is_stored(X):
+            source = self._stored_source(X, y, sample_weight)
+            if source is not None and source.n_rows > int(self.max_leaf_rows or 0):
+                request = LeafRequest(source, True, source.feature_names, begun)
+                return self._learn_in_leaves(request, callback, monitor), None
+            if source is not None:
+                X, y, sample_weight = as_arrays(source)
         data = self._validated(X, y, sample_weight)
+        if self.max_leaf_rows is not None and len(data.X) > self.max_leaf_rows:
+            source = ArraySource(data.X, data.y, data.weight)
+            request = LeafRequest(source, False, data.feature_names, begun)
+            return self._learn_in_leaves(request, callback, monitor), None
         require_width_memory(self, data.X, data.weight)
         problem = self._prepare(data)
         solve = solve_separately if self._learns_separately(problem) else solve_problem
@@ -132,6 +159,41 @@ class BaseLearnedKernel(
         if monitor is not None:
             monitor.finish(state)
         return state, FitRows.of(data, problem)
+
+    def _stored_source(self, X: Any, y: Any, sample_weight: Any) -> RowSource | None:
+        """The source of rows that are not in memory; None for an array that maps a file.
+
+        An array that maps a file can be fitted as a whole, too.
+        """
+        if self.max_leaf_rows is not None:
+            return source_of(X, y, sample_weight)
+        if isinstance(X, np.memmap):
+            return None
+        raise ValueError(
+            "Rows of files are fitted in leaves: give max_leaf_rows, for example 5000, or read the "
+            "rows into an array."
+        )
+
+    def _learn_in_leaves(
+        self, request: LeafRequest, callback: Callback | None, monitor: CallbackMonitor | None
+    ) -> FittedState:
+        """Fit the rows in leaves."""
+        previous = PreviousFit.of(self)
+        if previous is not None and isinstance(previous.kernel, LearnedKernel):
+            request = replace(request, parameter0=previous.kernel.parameter)
+        return learn_in_leaves(self, request, FitCallbacks(callback, monitor))
+
+    #: Whether the target is one of classes, and whether the loss is smooth.
+    _is_classifier = False
+    _is_smooth = False
+
+    def _leaf_task(self, seen: Scan, base: Any) -> LeafTask:
+        """The problem of the leaves, given what is known of the rows and a fitted base function."""
+        raise NotImplementedError
+
+    def _base_rows(self, seen: Scan, model: Any) -> tuple[FloatArray, NDArray[Any], FloatArray]:  # noqa: ARG002
+        """Rows, targets and weights from which the base function `model` is learned."""
+        return seen.X, seen.y, seen.weight
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> ValidatedData:
         """Check the data with scikit-learn, without a trace in the estimator."""
@@ -205,10 +267,35 @@ class BaseLearnedKernel(
             warm_start=self.warm_start,
             warn_outside=self.warn_outside,
         )
+        self._check_leaves()
         check_solver(self._solver_name())
         check_scaling(self.scaling)
         checked_feature_scale(self.feature_scale)
         self._kernel_set()
+
+    def _check_leaves(self) -> None:
+        """Raise ValueError for parameters of a fit in leaves that it cannot have."""
+        require_count("n_partitions", self.n_partitions, least=1)
+        named = isinstance(self.partition, str)
+        whole = isinstance(self.partition, Integral) and not isinstance(self.partition, bool)
+        if not (named or whole):
+            raise ValueError(
+                f"partition={self.partition!r} must be 'gradient', 'median' or the name or the "
+                "number of a column of groups."
+            )
+        if self.max_leaf_rows is None:
+            return
+        require_count("max_leaf_rows", self.max_leaf_rows, least=LEAST_LEAF_ROWS)
+        if self.early_stopping:
+            raise ValueError(
+                "early_stopping=True has no meaning with max_leaf_rows: the solver of leaves "
+                "takes few passes. Use a larger tol, or max_iter."
+            )
+        if getattr(self, "multi_class", "shared") == "separate":
+            raise ValueError(
+                "multi_class='separate' cannot be used with max_leaf_rows, which learns one "
+                "kernel for all machines of all leaves."
+            )
 
     def _scaling_params(self) -> dict[str, Any]:
         """The parameters that define the scaling of the features, for the training problem."""
@@ -270,7 +357,7 @@ class BaseLearnedKernel(
         X = self._rows_to_predict(X)
         if self.warn_outside:
             warn_outside(self._count_outside(X), stacklevel=3)  # the caller of predict
-        scores: FloatArray = self._machine_scores(X, self.n_jobs) + self.intercept_
+        scores: FloatArray = self._machine_scores(X, self.n_jobs) + self._constants
         return scores
 
     def count_outside(self, X: Any) -> OutsideCount:

@@ -76,6 +76,16 @@ class StartingPoint(Monitor):
                 "problem cannot have. Delete it or give another path."
             )
 
+    def require_sizes(self, cone: Cone, size: int, path: Any) -> None:
+        """Raise CheckpointError if the pair cannot be one of leaves with some number of samples."""
+        vectors = (self.w, self._w_bound)
+        sized = all(w is not None and w.shape == (size,) for w in vectors)
+        if not (cone.contains(self.parameter) and sized):
+            raise CheckpointError(
+                f"{os.fspath(path)}: the checkpoint has a parameter or a dual vector that its "
+                "problem cannot have. Delete it or give another path."
+            )
+
     def with_parameter(self, parameter: Point) -> StartingPoint:
         """The same dual vectors with another parameter."""
         return StartingPoint(parameter, self.w, self._w_bound)
@@ -163,6 +173,11 @@ class Checkpoint(Monitor):
         self._unsaved = answer
         if time.monotonic() - self._written >= INTERVAL:
             self.flush()
+
+    def leaf(self, done: int, total: int, answer: Callable[[], SolverResult]) -> None:  # noqa: ARG002
+        """Write the file within a pass over leaves, if enough time has passed."""
+        if time.monotonic() - self._written >= INTERVAL:
+            self._write(answer())
 
     def flush(self) -> None:
         """Write the latest record if it has not been written yet."""
@@ -290,6 +305,22 @@ def fingerprint(
         "rows": _digest((rows.X, rows.y)),
         "C, weights or epsilon": _digest(tuple(machine)),
         "kernels": _digest((type(kernels), kernels.get_params(deep=False), rule)),
+        "scaling": _digest(box),
+    }
+
+
+def leaves_fingerprint(
+    estimator: str, rows: str, params: dict[str, Any], box: UnitBox
+) -> dict[str, str]:
+    """Digests of everything that defines a problem in leaves, by name.
+
+    `rows` identifies the data, and `params` are the parameters of the estimator that define the
+    problem, the partition among them.
+    """
+    return {
+        "estimator": estimator,
+        "rows": _digest(rows),
+        "parameters": _digest(params),
         "scaling": _digest(box),
     }
 

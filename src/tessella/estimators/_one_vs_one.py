@@ -111,20 +111,25 @@ def encode_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], Fl
     # Rows of weight zero count as absent, and so does a class that only they have.
     present = weight > 0
     classes, numbers = np.unique(y[present], return_inverse=True)
+    require_classes(classes, len(y))
+    codes = np.zeros(len(y))
+    codes[present] = numbers
+    return classes, codes
+
+
+def require_classes(classes: NDArray[Any], n_rows: int) -> None:
+    """Raise ValueError for a target with one class, or with too many to be one of classes."""
     if len(classes) < 2:
         raise ValueError(
             f"Classification needs two classes and the training data has one class only: "
             f"{classes.tolist()[0]!r}."
         )
-    if len(classes) > max(_FEW_CLASSES, len(y) // 2):
+    if len(classes) > max(_FEW_CLASSES, n_rows // 2):
         raise ValueError(
-            f"The target has {len(classes)} different values in {len(y)} rows, and classification "
+            f"The target has {len(classes)} different values in {n_rows} rows, and classification "
             "learns a machine for each pair of them. For a number to predict use a regressor, "
             "such as LearnedKernelSVR."
         )
-    codes = np.zeros(len(y))
-    codes[present] = numbers
-    return classes, codes
 
 
 def _are_whole(y: NDArray[Any]) -> bool:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tessella.backend import limit_blas
 from tessella.estimators._checks import require_unmasked
+from tessella.estimators._leaf_model import LeavesPredictor
 from tessella.kernels import LearnedKernel
 
 FloatArray = NDArray[np.float64]
@@ -71,14 +72,16 @@ class PredictorCache:
     """
 
     def __init__(self) -> None:
-        self._predictor: ModelPredictor | None = None
+        self._predictor: ModelPredictor | LeavesPredictor | None = None
 
-    def get(self, kernel: Any, support_vectors: Any, dual_coef: Any) -> ModelPredictor:
-        """The predictor of these attributes; built anew if one of them was replaced."""
+    def get(
+        self, kind: type[ModelPredictor] | type[LeavesPredictor], *attributes: Any
+    ) -> ModelPredictor | LeavesPredictor:
+        """The predictor of some attributes; built anew if one of them was replaced."""
         predictor = self._predictor
-        if predictor is None or not predictor.prepared_from(kernel, support_vectors, dual_coef):
+        if not isinstance(predictor, kind) or not predictor.prepared_from(*attributes):
             with limit_blas():
-                predictor = ModelPredictor(kernel, support_vectors, dual_coef)
+                predictor = kind(*attributes)
             # Two threads may both come here; either of their predictors is right.
             self._predictor = predictor
         return predictor
@@ -90,15 +93,29 @@ class PredictionMixin:
     kernel_: Any
     support_vectors_: FloatArray
     dual_coef_: FloatArray
+    intercept_: FloatArray
+    leaves_: Any
     n_features_in_: int
     _predictor_cache: PredictorCache
 
     def _machine_scores(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
-        """Scores of each machine without its intercept, of shape (n_samples, n_machines)."""
+        """Scores of each machine without its intercept, of shape (n_samples, n_machines).
+
+        A model of several leaves has a function and constants that depend on the leaf, and its
+        scores contain both.
+        """
         if "_predictor_cache" not in vars(self):  # after pickle, copy or a model file
             self._predictor_cache = PredictorCache()
-        predictor = self._predictor_cache.get(self.kernel_, self.support_vectors_, self.dual_coef_)
-        return predictor.scores(X, n_jobs)
+        own = (self.kernel_, self.support_vectors_, self.dual_coef_)
+        if "leaves_" in vars(self):
+            of_leaves = (self.leaves_, self.intercept_)
+            return self._predictor_cache.get(LeavesPredictor, *own, *of_leaves).scores(X, n_jobs)
+        return self._predictor_cache.get(ModelPredictor, *own).scores(X, n_jobs)
+
+    @property
+    def _constants(self) -> FloatArray:
+        """What is added to the scores of the machines: their intercepts, or zeros with leaves."""
+        return np.zeros(1) if "leaves_" in vars(self) else self.intercept_
 
     def _rows_to_predict(self, X: Any) -> FloatArray:
         """X as checked by scikit-learn, by a short cut where nothing can be wrong with it."""

@@ -12,6 +12,9 @@ from tessella.backend import require_memory
 from tessella.estimators._base import BaseLearnedKernel
 from tessella.estimators._checks import loss_weights
 from tessella.estimators._fit_rows import FitRows
+from tessella.estimators._leaf_fit import LeafTask, regressor_task
+from tessella.estimators._leaf_scan import Scan
+from tessella.estimators._leaf_targets import SquaredTargets
 from tessella.estimators._leave_one_out_svm import RegressorLeaveOneOutMixin
 from tessella.estimators._machines import Machines
 from tessella.estimators._problem import TrainingProblem, ValidatedData
@@ -27,6 +30,8 @@ _SOLVERS = ("auto", "joint", "newton", "frank-wolfe", "apd", "hybrid", "simple-m
 
 class BaseLearnedRidge(BaseLearnedKernel):
     """Base class of :class:`LearnedKernelRidge` and :class:`LearnedKernelRidgeClassifier`."""
+
+    _is_smooth = True
 
     def _merged_loo_scores(self, rows: FitRows) -> FloatArray:
         """Scores of each output for the merged rows, without one copy of each: exact."""
@@ -147,6 +152,20 @@ class LearnedKernelRidge(
     warm_start : bool, default=False
         Whether to start from the kernel of the previous fit and, if the number of rows is the
         same, from its dual coefficients. If there is a checkpoint, the fit starts from that.
+    max_leaf_rows : int, default=None
+        Largest number of rows of a leaf. With more rows than that, the rows are divided into
+        leaves: a machine of a sample of the rows is the base function, and the machines of the
+        leaves, which share one learned kernel and one certificate, correct it. Time and memory
+        then grow in proportion to the number of rows. `X` may be the path of Parquet files, with
+        the name of the target as `y`. None learns one machine from all rows. See the guide to
+        large data.
+    partition : {"gradient", "median"} or str or int, default="gradient"
+        How rows are divided into leaves. "gradient" cuts across the directions in which the base
+        function varies most, "median" cuts the features that are spread most. The name or the
+        number of a column of numbers puts rows of different groups into different leaves.
+    n_partitions : int, default=2
+        Number of partitions with different cuts, whose predictions are averaged. The time of a fit
+        is proportional to it.
     warn_outside : bool, default=False
         Whether to raise an :class:`ExtrapolationWarning` when rows to predict lie outside the
         range of the training data. :meth:`count_outside` returns the same information.
@@ -224,6 +243,11 @@ class LearnedKernelRidge(
         is left out. Rows of weight 0 have their ordinary predictions.
     loo_score_ : float
         R² of `loo_predictions_`, weighted with the sample weights.
+    leaves_ : FittedLeaves
+        Partition and base function of a fit in leaves, and the numbers of support vectors of each
+        leaf. Only available after such a fit. Then `support_` has the rows of one leaf after the
+        other, `intercept_` has the shape (n_leaves, n_machines), and `kernel_` is the kernel of
+        rows in the same leaf.
     n_features_in_ : int
         Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -278,6 +302,9 @@ class LearnedKernelRidge(
         n_iter_no_change: int = 5,
         checkpoint: Any = None,
         warm_start: bool = False,
+        max_leaf_rows: int | None = None,
+        partition: Any = "gradient",
+        n_partitions: int = 2,
         warn_outside: bool = False,
         verbose: int = 0,
         random_state: Any = None,
@@ -300,6 +327,9 @@ class LearnedKernelRidge(
         self.n_iter_no_change = n_iter_no_change
         self.checkpoint = checkpoint
         self.warm_start = warm_start
+        self.max_leaf_rows = max_leaf_rows
+        self.partition = partition
+        self.n_partitions = n_partitions
         self.warn_outside = warn_outside
         self.verbose = verbose
         self.random_state = random_state
@@ -344,6 +374,10 @@ class LearnedKernelRidge(
             target_mean=target.mean,
             validation_set=validation_set,
         )
+
+    def _leaf_task(self, seen: Scan, base: Any) -> LeafTask:  # noqa: ARG002
+        scale = float(base._target_scale)
+        return regressor_task(SquaredTargets(float(self.C), scale), scale, None)
 
     def predict(self, X: Any) -> FloatArray:
         """Predict the target of each row.

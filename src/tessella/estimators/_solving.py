@@ -78,7 +78,7 @@ def solve_problem(
     resumed = start is not None
     if start is None and previous is not None:
         start = previous.starting_point(problem)
-    with limit_blas(), _display(estimator) as display, _flushed(checkpoint):
+    with limit_blas(), fit_display(estimator) as display, _flushed(checkpoint):
         bound, span = _bind(estimator, problem, kernels)
         _require_finite_values(bound)
         if checkpoint is not None:
@@ -191,7 +191,7 @@ def _score_monitor(
     return ScoreMonitor(problem.validation_set, model_of, int(estimator.n_iter_no_change), scores)
 
 
-def _display(estimator: Any) -> Any:
+def fit_display(estimator: Any) -> Any:
     """A context manager whose value shows the progress of the run, or is None."""
     if estimator.verbose > 1:
         return ProgressDisplay(estimator.tol)

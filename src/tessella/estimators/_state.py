@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.estimators._layouts import given_to_support
+from tessella.estimators._leaf_model import FittedLeaves
 from tessella.estimators._prediction import PredictorCache
 from tessella.estimators._problem import TrainingProblem
 from tessella.estimators._relevance import LAZY_ATTRIBUTES, representative_rows
@@ -21,10 +22,10 @@ from tessella.svm import relative_gap
 FloatArray = NDArray[np.float64]
 History = tuple[IterationRecord, ...]
 
-_SAMPLE_SIZE = 256  # rows of the larger relevance table
+SAMPLE_SIZE = 256  # rows of the larger relevance table
 
 # scikit-learn reads a meaning into the presence of these, so None means that they are absent.
-_OPTIONAL = ("classes_", "feature_names_in_", "epsilon_")
+_OPTIONAL = ("classes_", "feature_names_in_", "epsilon_", "leaves_")
 
 # Private attributes that belong to one fit but are not part of its result.
 _TRANSIENT = ("_predictor_cache", "_start_kernel", "_fit_rows")
@@ -70,6 +71,7 @@ class FittedState:
     status_: str
     solver_: str
     validation_scores_: FloatArray | list[FloatArray | None] | None
+    leaves_: FittedLeaves | None
     _n_rows: int
     _target_scale: float
     _w_bound: FloatArray | None
@@ -143,9 +145,10 @@ def _common(problem: TrainingProblem, coefficients: FloatArray) -> dict[str, Any
         "support_": support,
         "support_vectors_": problem.rows.X[problem.layouts.merged_rows(support)],
         "dual_coef_": dual_coef,
+        "leaves_": None,
         "_n_rows": problem.n_given,
         "_target_scale": problem.target_scale,
-        "_sample_rows": representative_rows(problem.rows, _SAMPLE_SIZE),
+        "_sample_rows": representative_rows(problem.rows, SAMPLE_SIZE),
         "_training_range": np.array([problem.rows.X.min(axis=0), problem.rows.X.max(axis=0)]),
     }
 

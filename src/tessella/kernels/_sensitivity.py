@@ -351,9 +351,13 @@ def stack(parts: Sequence[Sensitivities]) -> Sensitivities:
     """Return the sensitivities of the rows of several machines, one after the other."""
     if len(parts) == 1:
         return parts[0]
-    factored = [part for part in parts if isinstance(part, FactoredSensitivities)]
-    if len(factored) == len(parts):
-        return RowwiseSensitivities.stacked([part.rowwise() for part in factored])
+    thin = [
+        part for part in parts if isinstance(part, FactoredSensitivities | RowwiseSensitivities)
+    ]
+    if len(thin) == len(parts):
+        return RowwiseSensitivities.stacked(
+            [part.rowwise() if isinstance(part, FactoredSensitivities) else part for part in thin]
+        )
     sums = [part for part in parts if isinstance(part, SumOfSensitivities)]
     if len(sums) == len(parts):
         blocks = zip(*(part.parts for part in sums), strict=True)

@@ -84,6 +84,20 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
     warm_start : bool, default=False
         Whether to start from the kernel of the previous fit and, if the number of rows is the
         same, from its dual coefficients. If there is a checkpoint, the fit starts from that.
+    max_leaf_rows : int, default=None
+        Largest number of rows of a leaf. With more rows than that, the rows are divided into
+        leaves: a machine of a sample of the rows is the base function, and the machines of the
+        leaves, which share one learned kernel and one certificate, correct it. Time and memory
+        then grow in proportion to the number of rows. `X` may be the path of Parquet files, with
+        the name of the target as `y`. None learns one machine from all rows. See the guide to
+        large data.
+    partition : {"gradient", "median"} or str or int, default="gradient"
+        How rows are divided into leaves. "gradient" cuts across the directions in which the base
+        function varies most, "median" cuts the features that are spread most. The name or the
+        number of a column of numbers puts rows of different groups into different leaves.
+    n_partitions : int, default=2
+        Number of partitions with different cuts, whose predictions are averaged. The time of a fit
+        is proportional to it.
     warn_outside : bool, default=False
         Whether to raise an :class:`ExtrapolationWarning` when rows to predict lie outside the
         range of the training data. :meth:`count_outside` returns the same information.
@@ -160,6 +174,11 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         copies, of which one is left out. Rows of weight 0 have their ordinary predictions.
     loo_score_ : float
         R² of `loo_predictions_`, weighted with the sample weights.
+    leaves_ : FittedLeaves
+        Partition and base function of a fit in leaves, and the numbers of support vectors of each
+        leaf. Only available after such a fit. Then `support_` has the rows of one leaf after the
+        other, `intercept_` has the shape (n_leaves, n_machines), and `kernel_` is the kernel of
+        rows in the same leaf.
     n_features_in_ : int
         Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -206,6 +225,9 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         n_iter_no_change: int = 5,
         checkpoint: Any = None,
         warm_start: bool = False,
+        max_leaf_rows: int | None = None,
+        partition: Any = "gradient",
+        n_partitions: int = 2,
         warn_outside: bool = False,
         verbose: int = 0,
         random_state: Any = None,
@@ -224,6 +246,9 @@ class MultipleKernelSVR(KernelWeightsMixin, LearnedKernelSVR):
         self.n_iter_no_change = n_iter_no_change
         self.checkpoint = checkpoint
         self.warm_start = warm_start
+        self.max_leaf_rows = max_leaf_rows
+        self.partition = partition
+        self.n_partitions = n_partitions
         self.warn_outside = warn_outside
         self.verbose = verbose
         self.random_state = random_state

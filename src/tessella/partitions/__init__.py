@@ -1,6 +1,14 @@
 """Partitions of rows into leaves, by trees of cuts."""
 
-from tessella.partitions._build import CutRule, cut_tree
-from tessella.partitions._partition import CutTree, Partition, UnknownGroupError
+from tessella.partitions._build import CutRule, cut_tree, grouped_tree
+from tessella.partitions._partition import CutTree, Partition, UnknownGroupError, grafted
 
-__all__ = ["CutRule", "CutTree", "Partition", "UnknownGroupError", "cut_tree"]
+__all__ = [
+    "CutRule",
+    "CutTree",
+    "Partition",
+    "UnknownGroupError",
+    "cut_tree",
+    "grafted",
+    "grouped_tree",
+]

@@ -43,7 +43,7 @@ class CutRule:
     seed: int | None = None
 
 
-def cut_tree(A: FloatArray, rule: CutRule, group: FloatArray | None = None) -> CutTree:
+def cut_tree(A: FloatArray, rule: CutRule) -> CutTree:
     """Divide rows into leaves.
 
     With gradients g and the standard deviations s of the features among the rows of a node, the
@@ -57,20 +57,35 @@ def cut_tree(A: FloatArray, rule: CutRule, group: FloatArray | None = None) -> C
         Rows, scaled to the unit cube. The tree does not depend on their order.
     rule : CutRule
         How to cut.
-    group : ndarray of shape (m,), optional
-        Group of each row. Rows of different groups are in different leaves.
 
     Returns
     -------
     CutTree
         Tree whose leaves have at most ``rule.largest`` of the rows, unless rows are equal.
     """
-    if group is None:
-        return _Growth(A, rule).tree()
-    groups, number = np.unique(group, return_inverse=True)
-    order = np.argsort(number, kind="stable")
-    parts = np.split(order, np.searchsorted(number[order], np.arange(1, len(groups))))
-    return joined([_Growth(A[rows], rule).tree() for rows in parts], groups)
+    return _Growth(A, rule).tree()
+
+
+def grouped_tree(A: FloatArray, rule: CutRule, group: FloatArray, groups: FloatArray) -> CutTree:
+    """Divide rows into groups, and the rows of each group into leaves.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, n_features)
+        Rows, scaled to the unit cube.
+    rule : CutRule
+        How to cut the rows of a group.
+    group : ndarray of shape (m,)
+        Group of each row.
+    groups : ndarray of shape (n_groups,)
+        All groups, ascending. A group without rows is a leaf.
+
+    Returns
+    -------
+    CutTree
+        Tree whose leaves have rows of one group each.
+    """
+    return joined([cut_tree(A[group == own], rule) for own in groups], groups)
 
 
 class _Growth:

@@ -219,3 +219,32 @@ def joined(parts: Sequence[CutTree], groups: FloatArray) -> CutTree:
         roots=np.concatenate([moved(part.roots, k) for k, part in enumerate(parts)]),
         groups=groups,
     )
+
+
+def grafted(tree: CutTree, parts: Sequence[CutTree]) -> CutTree:
+    """Return a tree in which each leaf is cut further.
+
+    Parameters
+    ----------
+    tree : CutTree
+        Tree whose leaves are cut.
+    parts : sequence of CutTree
+        A tree without groups for each leaf. The new leaves have the order of these trees.
+    """
+    below = joined(parts, np.empty(0))
+    count = len(tree.thresholds)
+
+    def replaced(places: IntArray) -> IntArray:
+        roots = below.roots[np.where(places < 0, -1 - places, 0)]
+        moved = np.where(roots < 0, roots, roots + count)
+        return np.where(places < 0, moved, places)
+
+    return CutTree(
+        directions=np.concatenate([tree.directions, below.directions]),
+        thresholds=np.concatenate([tree.thresholds, below.thresholds]),
+        sides=np.concatenate(
+            [replaced(tree.sides), np.where(below.sides < 0, below.sides, below.sides + count)]
+        ),
+        roots=replaced(tree.roots),
+        groups=tree.groups,
+    )

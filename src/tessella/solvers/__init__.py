@@ -21,6 +21,8 @@ sdp             The semidefinite program, solved by Clarabel: the reference solu
 simple-mkl      SimpleMKL, a reduced gradient method for the weights of a dictionary of kernels.
 fixed           The machines of a parameter that is not learned. It is chosen for problems with a
                 fixed parameter, whatever the name.
+leaves          Machines on many parts of the rows, by tasks on one part at a time
+                (:func:`solve_leaves`), for fits with ``max_leaf_rows``.
 ==============  ==================================================================================
 
 Measurements are on the page "Benchmarks" of the documentation (``docs/benchmarks.md``).
@@ -28,6 +30,8 @@ Measurements are on the page "Benchmarks" of the documentation (``docs/benchmark
 
 from tessella.solvers._estimate import Estimate
 from tessella.solvers._fallback import run_solver
+from tessella.solvers._leaf_pool import LeafPool, LocalLeaves
+from tessella.solvers._leaf_tasks import LeafProblem
 from tessella.solvers._monitor import Monitor, Monitors
 from tessella.solvers._progress import TablePrinter
 from tessella.solvers._registry import (
@@ -44,6 +48,14 @@ from tessella.solvers.fixed import fixed
 from tessella.solvers.frank_wolfe import frank_wolfe
 from tessella.solvers.hybrid import hybrid
 from tessella.solvers.joint import joint
+from tessella.solvers.leaves import (
+    LeavesResult,
+    LeavesSettings,
+    Round,
+    StackedLeavesResult,
+    as_solver_result,
+    solve_leaves,
+)
 from tessella.solvers.newton import NewtonSettings, newton
 from tessella.solvers.sdp import sdp
 from tessella.solvers.simple_mkl import simple_mkl
@@ -54,17 +66,25 @@ __all__ = [
     "Callback",
     "Estimate",
     "IterationRecord",
+    "LeafPool",
+    "LeafProblem",
+    "LeavesResult",
+    "LeavesSettings",
+    "LocalLeaves",
     "Monitor",
     "Monitors",
     "NewtonSettings",
+    "Round",
     "Run",
     "SolverResult",
     "SolverStatus",
+    "StackedLeavesResult",
     "StopRun",
     "SvmAnswer",
     "TablePrinter",
     "WorkingSetSettings",
     "apd",
+    "as_solver_result",
     "check_solver",
     "choose_solver",
     "fixed",
@@ -77,6 +97,7 @@ __all__ = [
     "run_to_end",
     "sdp",
     "simple_mkl",
+    "solve_leaves",
     "working_memory",
     "working_set",
 ]

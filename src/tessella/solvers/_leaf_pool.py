@@ -7,12 +7,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend import effective_threads
+from tessella.rows import LeafVectors
 from tessella.solvers._leaf_tasks import LeafProblem
 
 FloatArray = NDArray[np.float64]
@@ -21,46 +22,6 @@ Task = Callable[..., tuple[FloatArray | None, Any]]
 ArgumentsOf = Callable[[int], tuple[Any, ...]]
 
 _WAITING = 2  # tasks for each thread whose answers are not yet asked for
-
-
-class VectorStore(Protocol):
-    """Named dual vectors of all leaves; those that were never set are zero."""
-
-    def get(self, name: str, k: int) -> FloatArray:
-        """Return the vector of a leaf."""
-
-    def set(self, name: str, k: int, values: FloatArray) -> None:
-        """Keep the vector of a leaf."""
-
-    def copy(self, source: str, target: str) -> None:
-        """Give all vectors of one name another one too."""
-
-
-class VectorsInMemory:
-    """Dual vectors in memory.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Number of samples of each leaf.
-    """
-
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self._sizes = sizes
-        self._vectors: dict[str, dict[int, FloatArray]] = {}
-
-    def get(self, name: str, k: int) -> FloatArray:
-        """See :meth:`VectorStore.get`."""
-        found = self._vectors.get(name, {}).get(k)
-        return np.zeros(self._sizes[k]) if found is None else found
-
-    def set(self, name: str, k: int, values: FloatArray) -> None:
-        """See :meth:`VectorStore.set`."""
-        self._vectors.setdefault(name, {})[k] = values
-
-    def copy(self, source: str, target: str) -> None:
-        """See :meth:`VectorStore.copy`; vectors are replaced and never changed."""
-        self._vectors[target] = dict(self._vectors.get(source, {}))
 
 
 class LeafPool(ABC):
@@ -148,7 +109,7 @@ class LocalLeaves(LeafPool):
         Number of samples of each leaf.
     n_jobs : int or None
         Number of threads.
-    vectors : VectorStore, optional
+    vectors : LeafVectors, optional
         Where dual vectors are kept. The default is in memory.
     """
 
@@ -157,11 +118,11 @@ class LocalLeaves(LeafPool):
         load: Callable[[int], LeafProblem],
         sizes: Sequence[int],
         n_jobs: int | None,
-        vectors: VectorStore | None = None,
+        vectors: LeafVectors | None = None,
     ) -> None:
         self._load = load
         self.sizes = sizes
-        self._vectors = VectorsInMemory(sizes) if vectors is None else vectors
+        self._vectors = LeafVectors(sizes) if vectors is None else vectors
         threads = effective_threads(n_jobs)
         self._workers = max(1, min(threads, len(sizes)))
         self._threads_of_task = max(1, threads // self._workers)

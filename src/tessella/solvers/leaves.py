@@ -754,10 +754,24 @@ def _shortened(before: tuple[Point, Point, float], P: Point, value: float) -> fl
     return float(min(0.5, max(0.1, -0.5 * slope / (change - slope))))
 
 
-def as_solver_result(result: LeavesResult, pool: LeafPool) -> SolverResult:
+@dataclass(frozen=True)
+class StackedLeavesResult(SolverResult):
+    """A result with the dual vectors of all leaves, one leaf after the other.
+
+    Attributes
+    ----------
+    leaves : LeavesResult or None
+        The result from which it was made.
+    """
+
+    leaves: LeavesResult | None = None
+
+
+def as_solver_result(result: LeavesResult, pool: LeafPool) -> StackedLeavesResult:
     """Return a result with the dual vectors of all leaves, one leaf after the other."""
     last = result.history[-1]
-    return SolverResult(
+    return StackedLeavesResult(
+        leaves=result,
         solver=_NAME,
         status=result.status,
         parameter=result.parameter,

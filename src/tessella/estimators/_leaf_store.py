@@ -1,0 +1,316 @@
+"""The second pass over many rows: rows to leaves, in memory or on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessella.estimators._leaf_targets import LeafMachines, LeafTargets
+from tessella.estimators._training_set import TrainingSet
+from tessella.kernels import KernelSet, UnitBox
+from tessella.partitions import CutRule, CutTree, Partition, cut_tree, grafted, grouped_tree
+from tessella.rows import Batch, LeafRows, LeavesInMemory, LeavesOnDisk, RowSource
+from tessella.solvers import LeafProblem
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+# Bytes of the rows that are cut in memory at a time, if the rows are not in memory.
+_COARSE_BYTES = 128 << 20
+# Part of it that a coarse leaf has on average, because its size is estimated from a sample.
+_FILLED = 0.7
+
+
+@dataclass(frozen=True)
+class RowsOfLeaf:
+    """The distinct rows of a leaf.
+
+    Attributes
+    ----------
+    X : ndarray of shape (m, n)
+        Features in the units of the data.
+    y : ndarray of shape (m,)
+        Targets, or codes of classes.
+    weight : ndarray of shape (m,)
+        Positive weights.
+    index : ndarray of int of shape (m,)
+        Numbers of the rows in the data.
+    base : ndarray of shape (m, n_machines)
+        Scores of the base function.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    index: IntArray
+    base: FloatArray
+
+    @classmethod
+    def of_block(cls, block: FloatArray, n_features: int) -> RowsOfLeaf:
+        """Return the rows of a block of a store."""
+        n = n_features
+        return cls(
+            X=np.ascontiguousarray(block[:, :n]),
+            y=block[:, n],
+            weight=block[:, n + 1],
+            index=block[:, n + 2].astype(np.intp),
+            base=block[:, n + 3 :],
+        )
+
+    @property
+    def block(self) -> FloatArray:
+        """The rows as a block of a store."""
+        columns = (self.X, self.y, self.weight, self.index.astype(np.float64), self.base)
+        return np.column_stack(columns)
+
+    def merged(self) -> RowsOfLeaf:
+        """Return distinct rows in canonical order, so that the order of the data cannot matter."""
+        rows = TrainingSet.build(self.X, self.y, self.weight)
+        first = rows.index
+        return RowsOfLeaf(rows.X, rows.y, rows.weight, self.index[first], self.base[first])
+
+    def subset(self, rows: IntArray) -> RowsOfLeaf:
+        """Return some of the rows."""
+        columns = (self.X, self.y, self.weight, self.index, self.base)
+        return RowsOfLeaf(*(column[rows] for column in columns))
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """How the rows are divided.
+
+    Attributes
+    ----------
+    largest : int
+        Largest number of rows of a leaf.
+    n_trees : int
+        Number of trees.
+    column : int
+        Column of groups, or -1.
+    groups : ndarray
+        Values of the groups.
+    rows, gradients : ndarray or None
+        Scaled rows of a sample, and gradients of the base function there.
+    sample : ndarray of shape (k, n_scaled)
+        Scaled rows of a sample.
+    sample_groups : ndarray of shape (k,)
+        Groups of these rows.
+    """
+
+    largest: int
+    n_trees: int
+    column: int
+    groups: FloatArray
+    rows: FloatArray | None
+    gradients: FloatArray | None
+    sample: FloatArray
+    sample_groups: FloatArray
+
+    def rule(self, tree: int, largest: int) -> CutRule:
+        """Return the rule of a tree for leaves of some size."""
+        return CutRule(largest, self.rows, self.gradients, None if tree == 0 else tree)
+
+    def coarse_tree(self, tree: int, n_rows: int, most: int) -> CutTree:
+        """Return a tree, cut by the sample, whose leaves have about `most` of all rows."""
+        largest = max(1, int(len(self.sample) * most / n_rows))
+        rule = self.rule(tree, largest)
+        if self.column < 0:
+            return cut_tree(self.sample, rule)
+        return grouped_tree(self.sample, rule, self.sample_groups, self.groups)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What is done with a batch of rows on its way into the leaves.
+
+    Attributes
+    ----------
+    box : UnitBox
+        Scaling of the features.
+    code : callable
+        ``code(y, weight)`` returns targets as numbers and the weights of the losses.
+    base : callable
+        ``base(X)`` returns the scores of the base function.
+    n_machines : int
+        Number of machines.
+    """
+
+    box: UnitBox
+    code: Callable[[NDArray[np.generic], FloatArray], tuple[FloatArray, FloatArray]]
+    base: Callable[[FloatArray], FloatArray]
+    n_machines: int
+
+    def rows_of(self, batch: Batch) -> RowsOfLeaf:
+        """Return the rows of positive weight of a batch."""
+        used = np.flatnonzero(batch.weight > 0)
+        X = np.ascontiguousarray(batch.X[used])
+        y, weight = self.code(batch.y[used], batch.weight[used])
+        return RowsOfLeaf(X, y, weight, used + batch.first, self.base(X))
+
+
+class LeafStore:
+    """The rows of all leaves of a partition.
+
+    Parameters
+    ----------
+    rows : LeafRows
+        Where the rows are.
+    partition : Partition
+        The partition.
+    place : ndarray of int of shape (n_leaves,)
+        Number of each leaf in `rows`.
+    n_features : int
+        Number of features.
+    """
+
+    def __init__(
+        self, rows: LeafRows, partition: Partition, place: IntArray, n_features: int
+    ) -> None:
+        self.rows, self.partition = rows, partition
+        self._place, self._n_features = place, n_features
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return len(self._place)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of distinct rows of each leaf."""
+        return self.rows.sizes[self._place].astype(np.intp)
+
+    def leaf(self, k: int) -> RowsOfLeaf:
+        """Return the rows of a leaf."""
+        return RowsOfLeaf.of_block(self.rows.rows(int(self._place[k])), self._n_features)
+
+    @classmethod
+    def build(
+        cls, source: RowSource, n_rows: int, cuts: Cuts, spread: Spread, *, on_disk: bool
+    ) -> LeafStore:
+        """Read all rows, and divide them.
+
+        Rows that are not in memory are first divided by cuts of the sample into parts that are
+        small enough to be cut in memory.
+        """
+        width = source.n_features + 3 + spread.n_machines
+        most = n_rows
+        if on_disk:
+            most = max(cuts.largest, int(_FILLED * _COARSE_BYTES / (8 * width)))
+        coarse = [cuts.coarse_tree(tree, n_rows, most) for tree in range(cuts.n_trees)]
+        partition = Partition(tuple(coarse), cuts.column)
+        expected = 8 * width * n_rows * cuts.n_trees
+        rows: LeafRows
+        if on_disk:
+            rows = LeavesOnDisk(partition.n_leaves, width, expected_bytes=expected)
+        else:
+            rows = LeavesInMemory(partition.n_leaves, width)
+        try:
+            return cls._filled(rows, source, partition, cuts, spread)
+        except BaseException:
+            if isinstance(rows, LeavesOnDisk):
+                rows.close()
+            raise
+
+    @classmethod
+    def _filled(
+        cls,
+        rows: LeafRows,
+        source: RowSource,
+        partition: Partition,
+        cuts: Cuts,
+        spread: Spread,
+    ) -> LeafStore:
+        for batch in source.batches():
+            own = spread.rows_of(batch)
+            block = own.block
+            for leaf in partition.leaves_of(spread.box.apply(own.X), own.X):
+                rows.append(leaf, block)
+        rows.finish()
+        first, trees, place = partition.first_leaves, [], []
+        for number, tree in enumerate(partition.trees):
+            parts = []
+            for k in range(first[number], first[number + 1]):
+                part, numbers = _cut_again(rows, k, cuts.rule(number, cuts.largest), source, spread)
+                parts.append(part)
+                place += numbers
+            trees.append(grafted(tree, parts))
+        whole = Partition(tuple(trees), partition.column)
+        return cls(rows, whole, np.array(place, dtype=np.intp), source.n_features)
+
+    def close(self) -> None:
+        """Remove the rows, if they are on disk."""
+        if isinstance(self.rows, LeavesOnDisk):
+            self.rows.close()
+
+
+def _cut_again(
+    rows: LeafRows, k: int, rule: CutRule, source: RowSource, spread: Spread
+) -> tuple[CutTree, list[int]]:
+    """Divide a coarse leaf into leaves, and return its tree and their numbers in the store."""
+    own = RowsOfLeaf.of_block(rows.rows(k), source.n_features).merged()
+    A = spread.box.apply(own.X)
+    tree = cut_tree(A, rule)
+    leaf = tree.leaf_of(A)
+    parts = [own.subset(np.flatnonzero(leaf == j)).block for j in range(tree.n_leaves)]
+    return tree, rows.replace(k, parts)
+
+
+@dataclass(frozen=True)
+class LeafLoader:
+    """Builds the problems of leaves from their rows; a leaf is loaded when it is needed.
+
+    Attributes
+    ----------
+    store : LeafStore
+        The rows.
+    targets : LeafTargets
+        How targets become machines.
+    kernels : KernelSet
+        Resolved kernel set.
+    box : UnitBox
+        Scaling of the features.
+    dtype : str
+        Data type of kernel matrices.
+    fixed : Point or None
+        Parameter that is not learned.
+    numbers : ndarray of int
+        Leaves that have machines, which are those that a solver sees.
+    """
+
+    store: LeafStore
+    targets: LeafTargets
+    kernels: KernelSet
+    box: UnitBox
+    dtype: str
+    fixed: object
+    numbers: IntArray
+
+    def machines(self, number: int) -> tuple[RowsOfLeaf, LeafMachines]:
+        """Return the rows and the machines of a leaf by its number in the partition."""
+        rows = self.store.leaf(number)
+        return rows, self.targets.machines(rows.y, rows.weight, rows.base)
+
+    def problem(self, number: int) -> LeafProblem:
+        """Return the problem of a leaf by its number in the partition."""
+        rows, machines = self.machines(number)
+        assert machines.dual is not None
+        return LeafProblem(
+            kernels=self.kernels,
+            rows=self.box.apply(rows.X),
+            machine_rows=machines.rows,
+            dual=machines.dual,
+            dtype=self.dtype,
+            fixed=self.fixed,
+        )
+
+    def __call__(self, k: int) -> LeafProblem:
+        """Return the problem of the k-th leaf that has machines."""
+        return self.problem(int(self.numbers[k]))
+
+    def sizes_of_all(self) -> IntArray:
+        """Return the number of samples of each leaf of the partition."""
+        leaves: Iterator[RowsOfLeaf] = map(self.store.leaf, range(self.store.n_leaves))
+        return np.array([self.targets.sizes(leaf.y) for leaf in leaves], dtype=np.intp)
