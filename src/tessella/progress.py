@@ -151,6 +151,14 @@ class ProgressDisplay(_Line, Monitor):
         """Show the phase of the solver."""
         self._progress.update(self._task, description=text)
 
+    def note(self, text: str) -> None:
+        """Show a fact about the run until there are records."""
+        self._progress.update(self._task, state=text)
+
+    def leaf(self, done: int, total: int, answer: Callable[[], SolverResult]) -> None:  # noqa: ARG002
+        """Show how many leaves of a pass are done."""
+        self._progress.update(self._task, description=f"leaf {done} of {total}")
+
     def record(self, record: IterationRecord, answer: Callable[[], SolverResult]) -> None:  # noqa: ARG002
         """Show the progress at a record of the solver."""
         if not math.isfinite(self._first):

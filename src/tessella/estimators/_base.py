@@ -38,6 +38,7 @@ from tessella.estimators._leaf_fit import (
     as_arrays,
     learn_in_leaves,
 )
+from tessella.estimators._leaf_rows import LocalRows
 from tessella.estimators._leaf_scan import Scan
 from tessella.estimators._notebook import NotebookStepMixin
 from tessella.estimators._outside import OutsideCount, count_outside, warn_outside
@@ -143,14 +144,16 @@ class BaseLearnedKernel(
         if is_stored(X):
             source = self._stored_source(X, y, sample_weight)
             if source is not None and source.n_rows > int(self.max_leaf_rows or 0):
-                request = LeafRequest(source, True, source.feature_names, begun)
+                rows = LocalRows(source, self.n_jobs, on_disk=True)
+                request = LeafRequest(rows, source.feature_names, begun)
                 return self._learn_in_leaves(request, callback, monitor), None
             if source is not None:
                 X, y, sample_weight = as_arrays(source)
         data = self._validated(X, y, sample_weight)
         if self.max_leaf_rows is not None and len(data.X) > self.max_leaf_rows:
             source = ArraySource(data.X, data.y, data.weight)
-            request = LeafRequest(source, False, data.feature_names, begun)
+            rows = LocalRows(source, self.n_jobs, on_disk=False)
+            request = LeafRequest(rows, data.feature_names, begun)
             return self._learn_in_leaves(request, callback, monitor), None
         require_width_memory(self, data.X, data.weight)
         problem = self._prepare(data)

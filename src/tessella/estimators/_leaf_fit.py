@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,23 +23,24 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tessella.backend import effective_threads, limit_blas, require_memory
-from tessella.cones import Point, is_factor
-from tessella.estimators._checkpoint import Checkpoint, leaves_fingerprint
+from tessella.cones import Cone, Point, is_factor
+from tessella.estimators._checkpoint import Checkpoint, StartingPoint, leaves_fingerprint
 from tessella.estimators._leaf_model import BaseFunction, FittedLeaves
-from tessella.estimators._leaf_scan import Scan, row_hash, scan
-from tessella.estimators._leaf_store import Cuts, LeafLoader, LeafStore, Spread
+from tessella.estimators._leaf_rows import LeafRowsOfFit
+from tessella.estimators._leaf_scan import Scan
+from tessella.estimators._leaf_store import Cuts, LeafSpec, LeafSupport, Spread
 from tessella.estimators._leaf_targets import LeafTargets
 from tessella.estimators._one_vs_one import class_multipliers, require_classes
 from tessella.estimators._relevance import representative_rows
 from tessella.estimators._solving import FitCallbacks, fit_display
 from tessella.estimators._state import SAMPLE_SIZE, FittedState
 from tessella.estimators._training_set import TrainingSet
-from tessella.kernels import KernelSet, LearnedKernel
-from tessella.rows import LeafVectors, LeavesOnDisk, RowSource
+from tessella.kernels import BoundKernelSet, KernelSet, LearnedKernel, UnitBox
+from tessella.partitions import Partition
+from tessella.rows import RowSource
 from tessella.solvers import (
     LeafPool,
     LeavesResult,
-    LocalLeaves,
     Monitors,
     as_solver_result,
     solve_leaves,
@@ -49,8 +50,6 @@ from tessella.solvers import (
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-PoolOf = Callable[[LeafLoader, IntArray, LeafVectors], LeafPool]
-
 #: Smallest value of ``max_leaf_rows``; leaves of fewer rows learn next to nothing.
 LEAST_LEAF_ROWS = 50
 
@@ -59,6 +58,7 @@ _BASE_PART = 4  # and at most this part of all rows
 _BASE_TOL = 1e-2
 _BASE_TIME = 0.25  # of the time limit
 _MOST_GRADIENTS, _LEAST_GRADIENTS, _GRADIENT_VALUES = 3000, 300, 100_000
+_FEW = 2  # rows that are enough to bind a kernel set to
 _STEP = 0.01  # of a difference that estimates a derivative, in the unit cube
 
 
@@ -68,26 +68,20 @@ class LeafRequest:
 
     Attributes
     ----------
-    source : RowSource
+    rows : LeafRowsOfFit
         The rows.
-    on_disk : bool
-        Whether the rows are divided on disk, because they are not in memory.
     feature_names : ndarray or None
         Names of the features.
     begun : float
         Moment of ``time.monotonic()`` at which the fit began.
     parameter0 : Point, optional
         Parameter of an earlier fit to start from.
-    pool_of : callable, optional
-        Makes the pool that runs the tasks. The default is one of threads.
     """
 
-    source: RowSource
-    on_disk: bool
+    rows: LeafRowsOfFit
     feature_names: NDArray[Any] | None
     begun: float
     parameter0: Point | None = None
-    pool_of: PoolOf | None = None
 
 
 @dataclass(frozen=True)
@@ -171,31 +165,35 @@ class _LeavesFit:
         self._callbacks, self._display = callbacks, display
         self._largest = int(estimator.max_leaf_rows)
         names = request.feature_names
-        self._column = group_column(estimator.partition, request.source.n_features, names)
+        self._column = group_column(estimator.partition, request.rows.n_features, names)
 
     def state(self) -> FittedState:
         """Run all steps."""
-        estimator, source = self._estimator, self._request.source
-        self._phase(f"a sample of {source.n_rows} rows")
-        count = min(_BASE_LEAVES * self._largest, max(1, source.n_rows // _BASE_PART))
-        seen = scan(source, count, classify=estimator._is_classifier, column=self._column)
-        self._require_memory(seen)
-        self._phase(f"base function from {len(seen.X)} rows")
-        base = self._base_model(seen)
-        task = estimator._leaf_task(seen, base)
-        kernel: LearnedKernel = base.kernel_
-        cuts = self._cuts(seen, base)
-        spread = Spread(kernel.box, task.code, partial(_base_scores, base), task.targets.n_machines)
-        self._phase(f"leaves of at most {self._largest} rows")
-        store = LeafStore.build(source, seen.n_rows, cuts, spread, on_disk=self._request.on_disk)
+        estimator, rows = self._estimator, self._request.rows
         try:
-            return self._solved(seen, base, task, store)
+            self._phase(f"a sample of {rows.n_rows} rows")
+            count = min(_BASE_LEAVES * self._largest, max(1, rows.n_rows // _BASE_PART))
+            seen = rows.scan(count, classify=estimator._is_classifier, column=self._column)
+            self._require_memory(seen)
+            self._phase(f"base function from {len(seen.X)} rows")
+            base = self._base_model(seen)
+            task = estimator._leaf_task(seen, base)
+            cuts = self._cuts(seen, base)
+            scores = partial(_base_scores, base)
+            spread = Spread(base.kernel_.box, task.code, scores, task.targets.n_machines)
+            self._phase(f"leaves of at most {self._largest} rows")
+            partition = rows.divide(seen.n_rows, cuts, spread)
+            return self._solved(seen, base, task, partition)
         finally:
-            store.close()
+            rows.close()
 
     def _phase(self, text: str) -> None:
         if self._display is not None:
             self._display.phase(text)
+
+    def _note(self, text: str) -> None:
+        if self._display is not None:
+            self._display.note(text)
 
     def _base_model(self, seen: Scan) -> Any:
         """Return a fitted estimator of the same kind, learned on the sample."""
@@ -231,49 +229,68 @@ class _LeavesFit:
             sample_groups=groups,
         )
 
-    def _solved(self, seen: Scan, base: Any, task: LeafTask, store: LeafStore) -> FittedState:
-        estimator, kernel = self._estimator, base.kernel_
-        kernels: KernelSet = kernel.kernels
-        cone = kernels.cone(len(kernel.box.kept))
-        start = kernel.parameter if self._request.parameter0 is None else self._request.parameter0
-        start = start @ start.T if is_factor(start) else start
+    def _solved(self, seen: Scan, base: Any, task: LeafTask, partition: Partition) -> FittedState:
+        """Learn the kernel of all leaves."""
+        estimator, rows, kernel = self._estimator, self._request.rows, base.kernel_
+        resolved, bound = self._bound_to_few(seen, kernel.box)
+        cone = bound.cone
+        given = kernel.parameter if self._request.parameter0 is None else self._request.parameter0
+        start = given @ given.T if is_factor(given) else given
+        start = cone.checked(bound.free_parameter(start))
         single = cone.dimension == 1 and estimator._solver_name() == "auto"
-        fixed = cone.checked(start) if single or estimator._rule() is not None else None
-        loader = LeafLoader(
-            store,
-            task.targets,
-            kernels,
-            kernel.box,
-            estimator.precision,
-            fixed,
-            np.empty(0, dtype=np.intp),
-        )
-        sizes = loader.sizes_of_all()
-        loader = replace(loader, numbers=np.flatnonzero(sizes))
-        sizes = sizes[loader.numbers]
-        on_disk = store.rows if isinstance(store.rows, LeavesOnDisk) else None
-        vectors = LeafVectors(sizes, on_disk)
-        pool = self._pool(loader, sizes, vectors)
+        fixed = start if single or estimator._rule() is not None else None
+        spec = LeafSpec(task.targets, resolved, kernel.box, estimator.precision, fixed)
+        sizes = rows.sizes(task.targets)
+        numbers = np.flatnonzero(sizes)
+        pool = rows.pool(spec, numbers, sizes[numbers])
         checkpoint = self._checkpoint(kernel)
         known = None if checkpoint is None else checkpoint.start
         if known is not None:
             known.require_sizes(cone, int(sizes.sum()), estimator.checkpoint)
             start = known.parameter
-        if fixed is None:
-            start = _free(loader, start)
-            known = None if known is None else known.with_parameter(start)
-        state_of = partial(self._state, seen, base, task, loader, pool)
-        monitor = self._callbacks.scikit_learn
-        if monitor is not None:
-            monitor.state_of = lambda result: state_of(result.leaves)
-        others = (checkpoint, monitor, self._callbacks.callback)
-        limit = estimator.time_limit
+
+        def state_of(result: LeavesResult) -> FittedState:
+            parameter = bound.kernel_parameter(result.parameter)
+            learned = LearnedKernel(deepcopy(bound.kernels), parameter, kernel.box)
+            supports = rows.supports(spec, numbers, pool, result)
+            leaves = partial(FittedLeaves, partition, BaseFunction.of(base))
+            return self._state(seen, task, learned, leaves, supports, result)
+
+        result = self._run(pool, cone, start, fixed is not None, known, checkpoint, state_of)
+        if checkpoint is not None:
+            finished = checkpoint.finish(as_solver_result(result, pool))
+            result = replace(result, history=finished.history)
+        return state_of(result)
+
+    def _bound_to_few(self, seen: Scan, box: UnitBox) -> tuple[KernelSet, BoundKernelSet]:
+        """Return the kernel set as the base function has resolved it, and bound to some rows."""
+        rows = TrainingSet.build(seen.X, np.zeros(len(seen.X)), seen.weight)
+        unit = box.apply(rows.X)
+        resolved = self._estimator._kernel_set().resolve(unit, rows.weight)
+        return resolved, resolved.bind_resolved(unit[:_FEW])
+
+    def _run(
+        self,
+        pool: LeafPool,
+        cone: Cone,
+        start: Point,
+        fixed: bool,
+        known: StartingPoint | None,
+        checkpoint: Checkpoint | None,
+        state_of: Callable[[LeavesResult], FittedState],
+    ) -> LeavesResult:
+        """Run the solver, with all that watches it."""
+        estimator, callbacks = self._estimator, self._callbacks
+        if callbacks.scikit_learn is not None:
+            callbacks.scikit_learn.state_of = lambda result: state_of(result.leaves)
+        others = (checkpoint, callbacks.scikit_learn, callbacks.callback)
         spent = time.monotonic() - self._request.begun
-        result = solve_leaves(
+        limit = estimator.time_limit
+        return solve_leaves(
             pool,
             cone,
             start,
-            fixed=fixed is not None,
+            fixed=fixed,
             tol=estimator.tol,
             max_iter=int(estimator.max_iter),
             time_limit=None if limit is None else max(0.0, limit - spent),
@@ -281,21 +298,12 @@ class _LeavesFit:
             callback=Monitors([known, self._display, *others]),
             learned=known is not None or self._request.parameter0 is not None,
         )
-        if checkpoint is not None:
-            finished = checkpoint.finish(as_solver_result(result, pool))
-            result = replace(result, history=finished.history)
-        return state_of(result)
-
-    def _pool(self, loader: LeafLoader, sizes: IntArray, vectors: LeafVectors) -> LeafPool:
-        if self._request.pool_of is not None:
-            return self._request.pool_of(loader, sizes, vectors)
-        return LocalLeaves(loader, sizes.tolist(), self._estimator.n_jobs, vectors)
 
     def _checkpoint(self, kernel: LearnedKernel) -> Checkpoint | None:
         estimator = self._estimator
         if estimator.checkpoint is None:
             return None
-        digest = source_digest(self._request.source)
+        digest = self._request.rows.digest()
         params = {
             name: value
             for name, value in estimator.get_params(deep=False).items()
@@ -307,7 +315,8 @@ class _LeavesFit:
     def _require_memory(self, seen: Scan) -> None:
         """Raise MemoryError, before the long work begins, for leaves that do not fit."""
         estimator = self._estimator
-        kernels, n_features = estimator._kernel_set(), self._request.source.n_features
+        own = self._request.rows
+        kernels, n_features = estimator._kernel_set(), own.n_features
         threads = effective_threads(estimator.n_jobs)
         itemsize = np.dtype(estimator.precision).itemsize
         rows = min(self._largest, seen.n_rows)
@@ -319,47 +328,44 @@ class _LeavesFit:
             smooth=estimator._is_smooth,
             cone=kernels.cone_on_rows(rows, n_features),
         )
-        stored = 0
-        if not self._request.on_disk:
-            trees = int(estimator.n_partitions)
-            stored = 8 * (n_features + 4) * seen.n_rows * (trees + 1)
+        trees = int(estimator.n_partitions)
+        needed = threads * leaf + (trees + 1) * own.bytes_in_memory
+        text = f"leaves of {rows} rows, {threads} at a time"
         require_memory(
-            threads * leaf + stored,
-            f"Learning a kernel on {seen.n_rows} rows of {n_features} features in leaves of "
-            f"{rows} rows, {threads} at a time",
+            needed,
+            f"Learning a kernel on {seen.n_rows} rows of {n_features} features in {text}",
             "Use a smaller max_leaf_rows, fewer n_jobs, or rows that stay on disk: a numpy memmap "
             "or Parquet files.",
         )
+        on_disk = trees * own.bytes_on_disk
+        scratch = f", {on_disk / 2**30:.1f} GiB in temporary files" if on_disk else ""
+        self._note(f"{text}: at most about {needed / 2**30:.1f} GiB of memory{scratch}")
 
     def _state(
         self,
         seen: Scan,
-        base: Any,
         task: LeafTask,
-        loader: LeafLoader,
-        pool: LeafPool,
+        learned: LearnedKernel,
+        leaves_of: Callable[[IntArray], FittedLeaves],
+        supports: Iterable[LeafSupport],
         result: LeavesResult,
     ) -> FittedState:
         """Return the fitted attributes that follow from a result."""
-        request, kernel = self._request, base.kernel_
-        parameter = result.parameter
-        if loader.fixed is None:
-            parameter = loader(0).bound().kernels.kernel_parameter(parameter)
-        learned = LearnedKernel(deepcopy(kernel.kernels), parameter, kernel.box)
-        parts = _Parts.of(loader, pool, result, task)
-        leaves = FittedLeaves(loader.store.partition, BaseFunction.of(base), parts.ends)
+        columns = zip(*(vars(own).values() for own in supports), strict=True)
+        index, vectors, coefficients, intercepts = map(list, columns)
+        ends = np.cumsum([len(own) for own in index])
         rows = TrainingSet.build(seen.X, np.zeros(len(seen.X)), seen.weight)
         return FittedState(
-            n_features_in_=request.source.n_features,
-            feature_names_in_=request.feature_names,
+            n_features_in_=self._request.rows.n_features,
+            feature_names_in_=self._request.feature_names,
             classes_=task.classes,
             epsilon_=task.epsilon,
             kernel_=learned,
             parameter_=learned.parameter,
-            support_=parts.index,
-            support_vectors_=parts.vectors,
-            dual_coef_=parts.coefficients,
-            intercept_=parts.intercepts,
+            support_=np.concatenate(index),
+            support_vectors_=np.concatenate(vectors),
+            dual_coef_=task.scale * np.hstack(coefficients),
+            intercept_=task.scale * np.array(intercepts),
             n_iter_=max(0, len(result.history) - 1),
             objective_=result.value,
             lower_bound_=result.lower,
@@ -368,8 +374,8 @@ class _LeavesFit:
             status_=result.status.value,
             solver_="leaves",
             validation_scores_=None,
-            leaves_=leaves,
-            _n_rows=request.source.n_rows,
+            leaves_=leaves_of(ends),
+            _n_rows=self._request.rows.n_rows,
             _target_scale=task.scale,
             _w_bound=None,
             _sample_rows=representative_rows(rows, SAMPLE_SIZE),
@@ -385,57 +391,10 @@ _NOT_OF_THE_PROBLEM = (
 )
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Support vectors of all leaves with their coefficients, one leaf after the other."""
-
-    index: IntArray
-    vectors: FloatArray
-    coefficients: FloatArray
-    intercepts: FloatArray
-    ends: IntArray
-
-    @classmethod
-    def of(cls, loader: LeafLoader, pool: LeafPool, result: LeavesResult, task: LeafTask) -> _Parts:
-        n_machines = task.targets.n_machines
-        place = {int(number): k for k, number in enumerate(loader.numbers)}
-        index, vectors, coefficients, intercepts, counts = [], [], [], [], []
-        for number in range(loader.store.n_leaves):
-            rows, machines = loader.machines(number)
-            constants = machines.constants.copy()
-            coef = np.zeros((n_machines, len(rows.y)))
-            if number in place:
-                k, start = place[number], 0
-                w = pool.vector(result.best, k)
-                for machine, own in zip(machines.numbers, machines.rows, strict=True):
-                    coef[machine, own] = w[start : start + len(own)]
-                    start += len(own)
-                constants[list(machines.numbers)] = result.intercepts[k]
-            support = np.flatnonzero(coef.any(axis=0))
-            index.append(rows.index[support])
-            vectors.append(rows.X[support])
-            coefficients.append(coef[:, support])
-            intercepts.append(constants)
-            counts.append(len(support))
-        return cls(
-            index=np.concatenate(index),
-            vectors=np.concatenate(vectors),
-            coefficients=task.scale * np.hstack(coefficients),
-            intercepts=task.scale * np.array(intercepts),
-            ends=np.cumsum(counts),
-        )
-
-
 def _base_scores(base: Any, X: FloatArray) -> FloatArray:
     """Return the scores of the base function with its constants."""
     scores: FloatArray = base._machine_scores(X, base.n_jobs) + base.intercept_
     return scores
-
-
-def _free(loader: LeafLoader, parameter: Point) -> Point:
-    """Return the point of the cone that stands for the parameter of a kernel."""
-    bound = loader(0).bound().kernels
-    return bound.cone.checked(bound.free_parameter(parameter))
 
 
 def gradients_of(
@@ -501,28 +460,6 @@ def group_column(partition: Any, n_features: int, names: NDArray[Any] | None) ->
             f"partition={partition!r} is not the number of a column: there are {n_features}."
         )
     return int(partition)
-
-
-def source_digest(source: RowSource) -> str:
-    """Return a text that identifies rows, targets and weights, whatever their order."""
-    total = np.zeros(2, dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for batch in source.batches():
-            y = batch.y
-            if y.dtype.kind not in "biuf":
-                y = np.array([hash_of_text(str(label)) for label in y.tolist()], dtype=np.float64)
-            rows = np.column_stack([batch.X, y.astype(np.float64), batch.weight])
-            ranks = row_hash(rows)
-            total[0] += ranks.sum(dtype=np.uint64)
-            total[1] ^= np.bitwise_xor.reduce(ranks * np.uint64(0x9E3779B97F4A7C15))
-    return f"{source.n_rows}-{int(total[0]):016x}-{int(total[1]):016x}"
-
-
-def hash_of_text(text: str) -> float:
-    """Return a number for a text that is the same in every process."""
-    import zlib
-
-    return float(zlib.crc32(text.encode()))
 
 
 def as_arrays(source: RowSource) -> tuple[FloatArray, NDArray[Any], FloatArray]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tessella.estimators._leaf_targets import LeafMachines, LeafTargets
+from tessella.cones import Point
+from tessella.estimators._leaf_targets import LeafTargets
 from tessella.estimators._training_set import TrainingSet
 from tessella.kernels import KernelSet, UnitBox
 from tessella.partitions import CutRule, CutTree, Partition, cut_tree, grafted, grouped_tree
@@ -259,13 +260,13 @@ def _cut_again(
 
 
 @dataclass(frozen=True)
-class LeafLoader:
-    """Builds the problems of leaves from their rows; a leaf is loaded when it is needed.
+class LeafSpec:
+    """How the rows of a leaf become a problem, and its answer a part of the model.
+
+    It is the same for all leaves and small, so it can be sent to other processes.
 
     Attributes
     ----------
-    store : LeafStore
-        The rows.
     targets : LeafTargets
         How targets become machines.
     kernels : KernelSet
@@ -276,26 +277,17 @@ class LeafLoader:
         Data type of kernel matrices.
     fixed : Point or None
         Parameter that is not learned.
-    numbers : ndarray of int
-        Leaves that have machines, which are those that a solver sees.
     """
 
-    store: LeafStore
     targets: LeafTargets
     kernels: KernelSet
     box: UnitBox
     dtype: str
-    fixed: object
-    numbers: IntArray
+    fixed: Point | None
 
-    def machines(self, number: int) -> tuple[RowsOfLeaf, LeafMachines]:
-        """Return the rows and the machines of a leaf by its number in the partition."""
-        rows = self.store.leaf(number)
-        return rows, self.targets.machines(rows.y, rows.weight, rows.base)
-
-    def problem(self, number: int) -> LeafProblem:
-        """Return the problem of a leaf by its number in the partition."""
-        rows, machines = self.machines(number)
+    def problem(self, rows: RowsOfLeaf) -> LeafProblem:
+        """Return the problem of a leaf that has machines."""
+        machines = self.targets.machines(rows.y, rows.weight, rows.base)
         assert machines.dual is not None
         return LeafProblem(
             kernels=self.kernels,
@@ -306,11 +298,40 @@ class LeafLoader:
             fixed=self.fixed,
         )
 
-    def __call__(self, k: int) -> LeafProblem:
-        """Return the problem of the k-th leaf that has machines."""
-        return self.problem(int(self.numbers[k]))
+    def support(
+        self, rows: RowsOfLeaf, w: FloatArray | None, intercepts: FloatArray | None
+    ) -> LeafSupport:
+        """Return the support vectors of a leaf; without machines it has constants only."""
+        machines = self.targets.machines(rows.y, rows.weight, rows.base)
+        constants = machines.constants.copy()
+        coefficients = np.zeros((self.targets.n_machines, len(rows.y)))
+        if w is not None and intercepts is not None:
+            start = 0
+            for machine, own in zip(machines.numbers, machines.rows, strict=True):
+                coefficients[machine, own] = w[start : start + len(own)]
+                start += len(own)
+            constants[list(machines.numbers)] = intercepts
+        used = np.flatnonzero(coefficients.any(axis=0))
+        return LeafSupport(rows.index[used], rows.X[used], coefficients[:, used], constants)
 
-    def sizes_of_all(self) -> IntArray:
-        """Return the number of samples of each leaf of the partition."""
-        leaves: Iterator[RowsOfLeaf] = map(self.store.leaf, range(self.store.n_leaves))
-        return np.array([self.targets.sizes(leaf.y) for leaf in leaves], dtype=np.intp)
+
+@dataclass(frozen=True)
+class LeafSupport:
+    """What a leaf contributes to a model.
+
+    Attributes
+    ----------
+    index : ndarray of int of shape (n_support,)
+        Numbers of its support vectors in the data.
+    vectors : ndarray of shape (n_support, n_features)
+        The support vectors.
+    coefficients : ndarray of shape (n_machines, n_support)
+        Their coefficients.
+    intercepts : ndarray of shape (n_machines,)
+        Constants of the machines.
+    """
+
+    index: IntArray
+    vectors: FloatArray
+    coefficients: FloatArray
+    intercepts: FloatArray

@@ -233,6 +233,7 @@ def grafted(tree: CutTree, parts: Sequence[CutTree]) -> CutTree:
     """
     below = joined(parts, np.empty(0))
     count = len(tree.thresholds)
+    below_sides = np.where(below.sides < 0, below.sides, below.sides + count)
 
     def replaced(places: IntArray) -> IntArray:
         roots = below.roots[np.where(places < 0, -1 - places, 0)]
@@ -242,9 +243,7 @@ def grafted(tree: CutTree, parts: Sequence[CutTree]) -> CutTree:
     return CutTree(
         directions=np.concatenate([tree.directions, below.directions]),
         thresholds=np.concatenate([tree.thresholds, below.thresholds]),
-        sides=np.concatenate(
-            [replaced(tree.sides), np.where(below.sides < 0, below.sides, below.sides + count)]
-        ),
+        sides=np.concatenate([replaced(tree.sides), below_sides]),
         roots=replaced(tree.roots),
         groups=tree.groups,
     )

@@ -36,6 +36,9 @@ class Monitor:
     def phase(self, text: str) -> None:
         """Receive a short description of what the run does next."""
 
+    def note(self, text: str) -> None:
+        """Receive a fact that users may want to know before a long run begins."""
+
     def leaf(self, done: int, total: int, answer: Callable[[], SolverResult]) -> None:
         """Receive how many leaves of a pass are done; ``answer()`` has their dual vectors."""
 
@@ -92,6 +95,11 @@ class Monitors(Monitor):
         """See :meth:`Monitor.phase`."""
         for monitor in self._monitors:
             monitor.phase(text)
+
+    def note(self, text: str) -> None:
+        """See :meth:`Monitor.note`."""
+        for monitor in self._monitors:
+            monitor.note(text)
 
     def leaf(self, done: int, total: int, answer: Callable[[], SolverResult]) -> None:
         """See :meth:`Monitor.leaf`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from typing import TextIO
 
@@ -20,6 +21,7 @@ _WIDTHS = {
     "pairs": 9,
     "time": 8,
 }
+_SECONDS_BETWEEN = 10.0  # two lines within a pass over leaves
 _HEADER = " ".join(f"{name:>{width}}" for name, width in _WIDTHS.items())
 
 
@@ -34,6 +36,7 @@ class TablePrinter(Monitor):
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
+        self._written = time.monotonic()
 
     wants_estimate = True
 
@@ -42,6 +45,19 @@ class TablePrinter(Monitor):
         stream = self._stream or sys.stdout
         stream.write(f"expected time: {estimate}\n")
         stream.flush()
+
+    def note(self, text: str) -> None:
+        """Write a fact about the run."""
+        stream = self._stream or sys.stdout
+        stream.write(text + "\n")
+        stream.flush()
+
+    def leaf(self, done: int, total: int, answer: Callable[[], SolverResult]) -> None:  # noqa: ARG002
+        """Write how many leaves of a pass are done, a few times in a minute."""
+        now = time.monotonic()
+        if now - self._written >= _SECONDS_BETWEEN and done < total:
+            self.note(f"      {done} of {total} leaves")
+            self._written = now
 
     def record(self, record: IterationRecord, answer: Callable[[], SolverResult]) -> None:  # noqa: ARG002
         """Write the line of a record."""
