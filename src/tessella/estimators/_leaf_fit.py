@@ -180,7 +180,8 @@ class _LeavesFit:
             task = estimator._leaf_task(seen, base)
             cuts = self._cuts(seen, base)
             scores = partial(_base_scores, base)
-            spread = Spread(base.kernel_.box, task.code, scores, task.targets.n_machines)
+            n_machines = task.targets.n_machines
+            spread = Spread(base.kernel_.box, task.code, scores, n_machines, estimator.n_jobs)
             self._phase(f"leaves of at most {self._largest} rows")
             partition = rows.divide(seen.n_rows, cuts, spread)
             return self._solved(seen, base, task, partition)
@@ -216,7 +217,8 @@ class _LeavesFit:
             most = _GRADIENT_VALUES // max(1, sample.shape[1])
             count = min(_MOST_GRADIENTS, max(_LEAST_GRADIENTS, most))
             rows = sample[:count]
-            gradients = gradients_of(partial(_base_scores, base), box, rows)
+            scores = partial(_base_scores, base, n_jobs=estimator.n_jobs)
+            gradients = gradients_of(scores, box, rows)
         groups = seen.X[:, self._column] if self._column >= 0 else np.empty(0)
         return Cuts(
             largest=self._largest,
@@ -391,9 +393,9 @@ _NOT_OF_THE_PROBLEM = (
 )
 
 
-def _base_scores(base: Any, X: FloatArray) -> FloatArray:
+def _base_scores(base: Any, X: FloatArray, n_jobs: int | None) -> FloatArray:
     """Return the scores of the base function with its constants."""
-    scores: FloatArray = base._machine_scores(X, base.n_jobs) + base.intercept_
+    scores: FloatArray = base._machine_scores(X, n_jobs) + base.intercept_
     return scores
 
 
