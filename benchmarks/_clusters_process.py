@@ -9,7 +9,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from _large_data import REGRESSION, make_rows
+from _large_data import REGRESSION, leaves_of, make_rows
 from _watched import processor_seconds
 
 
@@ -113,7 +113,7 @@ def _facts(model: Any) -> dict[str, Any]:
         "status": str(model.status_),
         "objective": float(model.objective_),
         "rounds": len(model.history_),
-        "leaves": int(model.partition_.n_leaves) if hasattr(model, "partition_") else None,
+        "leaves": leaves_of(model),
     }
 
 

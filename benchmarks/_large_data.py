@@ -140,3 +140,9 @@ def errors(kind: str, predicted: NDArray[Any], rows: Rows) -> dict[str, float]:
         "excess": float(np.mean(lost)),
         "least": float(np.mean(best != rows.y)),
     }
+
+
+def leaves_of(model: Any) -> int | None:
+    """Leaves of all trees of a fitted model; None for one without leaves."""
+    found = getattr(model, "leaves_", None) or getattr(model, "partition_", None)
+    return None if found is None else int(found.n_leaves)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from _large_data import REGRESSION, TEST_ROWS_FROM, Rows, errors, make_rows
+from _large_data import REGRESSION, TEST_ROWS_FROM, Rows, errors, leaves_of, make_rows
 from _watched import peak_bytes, processor_seconds
 from numpy.typing import NDArray
 
@@ -137,12 +137,11 @@ def facts(model: Any) -> dict[str, Any]:
     if not hasattr(model, "gap_"):
         return {}
     last = model.history_[-1]
-    partition = getattr(model, "partition_", None)
     return {
         "gap": float(model.gap_),
         "status": str(model.status_),
         "objective": float(model.objective_),
-        "leaves": None if partition is None else int(partition.n_leaves),
+        "leaves": leaves_of(model),
         "rounds": len(model.history_),
         "n_svm": int(last.n_svm),
         "n_newton": int(last.n_newton),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _large_data import BLOCK_ROWS, COLUMNS, TEST_ROWS_FROM, Rows, errors, make_rows
+from _large_data import BLOCK_ROWS, COLUMNS, TEST_ROWS_FROM, Rows, errors, leaves_of, make_rows
 from _watched import peak_bytes, processor_seconds
 from numpy.typing import NDArray
 
@@ -109,7 +109,7 @@ def fit(
         "gap": float(model.gap_),
         "status": str(model.status_),
         "objective": float(model.objective_),
-        "leaves": int(model.partition_.n_leaves),
+        "leaves": leaves_of(model),
         "rounds": len(model.history_),
     }
     test = make_rows(TEST_ROWS, kind, seed, TEST_ROWS_FROM)

@@ -179,7 +179,7 @@ def _row(record: dict[str, Any], arguments: argparse.Namespace) -> list[Any]:
 def _verdict(record: dict[str, Any]) -> str:
     if not record["finishes"]:
         return f"failed: {record['error']}"
-    return "finishes" if record["status"] == "optimal" else f"finishes: {record['status']}"
+    return "finishes" if record["status"] == "optimal" else f"missed: {record['status']}"
 
 
 if __name__ == "__main__":
