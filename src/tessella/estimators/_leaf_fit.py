@@ -42,6 +42,8 @@ from tessella.solvers import (
     LeafPool,
     LeavesResult,
     Monitors,
+    SolverResult,
+    StackedLeavesResult,
     as_solver_result,
     solve_leaves,
     working_memory,
@@ -284,7 +286,7 @@ class _LeavesFit:
         """Run the solver, with all that watches it."""
         estimator, callbacks = self._estimator, self._callbacks
         if callbacks.scikit_learn is not None:
-            callbacks.scikit_learn.state_of = lambda result: state_of(result.leaves)
+            callbacks.scikit_learn.state_of = lambda result: state_of(_of_leaves(result))
         others = (checkpoint, callbacks.scikit_learn, callbacks.callback)
         spent = time.monotonic() - self._request.begun
         limit = estimator.time_limit
@@ -397,6 +399,13 @@ def _base_scores(base: Any, X: FloatArray, n_jobs: int | None) -> FloatArray:
     """Return the scores of the base function with its constants."""
     scores: FloatArray = base._machine_scores(X, n_jobs) + base.intercept_
     return scores
+
+
+def _of_leaves(result: SolverResult) -> LeavesResult:
+    """Return the result of leaves that a record of their solver was made from."""
+    assert isinstance(result, StackedLeavesResult)
+    assert result.leaves is not None
+    return result.leaves
 
 
 def gradients_of(

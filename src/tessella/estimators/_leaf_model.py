@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend import limit_blas
-from tessella.kernels import LearnedKernel, Predictor
+from tessella.kernels import LearnedKernel
+from tessella.kernels._learned import KernelPredictor
 from tessella.partitions import Partition
 
 FloatArray = NDArray[np.float64]
@@ -46,7 +47,7 @@ class BaseFunction:
         """Return the function of a fitted estimator."""
         return cls(model.kernel_, model.support_vectors_, model.dual_coef_, model.intercept_)
 
-    def predictor(self) -> Predictor:
+    def predictor(self) -> KernelPredictor:
         """Return the support vectors, ready for predictions."""
         return self.kernel.predictor(self.support_vectors, self.dual_coef.T)
 
@@ -130,7 +131,7 @@ class LeavesPredictor:
         self._support_vectors, self._dual_coef = support_vectors, dual_coef
         self._intercept = intercept
         self._base = leaves.base.predictor()
-        self._ready: OrderedDict[int, Predictor] = OrderedDict()
+        self._ready: OrderedDict[int, KernelPredictor] = OrderedDict()
         self._n_ready = 0
 
     def prepared_from(self, *sources: Any) -> bool:
@@ -158,7 +159,7 @@ class LeavesPredictor:
         scores: FloatArray = self._predictor(k).scores(X, n_jobs=n_jobs) + constant
         return scores
 
-    def _predictor(self, k: int) -> Predictor:
+    def _predictor(self, k: int) -> KernelPredictor:
         """Return the support vectors of a leaf, ready for predictions."""
         found = self._ready.get(k)
         if found is None:

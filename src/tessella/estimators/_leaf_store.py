@@ -75,8 +75,9 @@ class RowsOfLeaf:
 
     def subset(self, rows: IntArray) -> RowsOfLeaf:
         """Return some of the rows."""
-        columns = (self.X, self.y, self.weight, self.index, self.base)
-        return RowsOfLeaf(*(column[rows] for column in columns))
+        return RowsOfLeaf(
+            self.X[rows], self.y[rows], self.weight[rows], self.index[rows], self.base[rows]
+        )
 
 
 @dataclass(frozen=True)

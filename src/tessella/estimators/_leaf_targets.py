@@ -182,8 +182,8 @@ class PairTargets(LeafTargets):
             numbers.append(k)
             rows.append(own)
             duals.append(dual.with_linear(sign - base[own, k]))
-        dual = DualProblem.stacked(duals) if duals else None
-        return LeafMachines(tuple(numbers), tuple(rows), dual, constants)
+        stacked = DualProblem.stacked(duals) if duals else None
+        return LeafMachines(tuple(numbers), tuple(rows), stacked, constants)
 
     def sizes(self, y: FloatArray) -> int:
         """See :meth:`LeafTargets.sizes`."""

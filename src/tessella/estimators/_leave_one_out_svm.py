@@ -51,6 +51,11 @@ class SvmLeaveOneOutMixin:
     def _rows_of_the_fit(self) -> FitRows:
         check_is_fitted(self, "kernel_")
         rows: FitRows | None = getattr(self, "_fit_rows", None)
+        if "leaves_" in vars(self):
+            raise AttributeError(
+                "Leave-one-out predictions are those of one machine, and this model has leaves. "
+                "Hold out rows instead, for example by cross_val_predict."
+            )
         if rows is None:
             raise AttributeError(
                 f"Leave-one-out needs the training rows, which are neither copied nor stored with "

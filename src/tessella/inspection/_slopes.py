@@ -94,7 +94,15 @@ def relevance_scale(estimator: Any, power: float = 1.0, *, X: Any = None) -> Flo
 
 
 def _mean_slopes(model: Any, rows: FloatArray) -> FloatArray:
-    """Return the root mean square of the slopes along each feature, over rows and machines."""
+    """Return the root mean square of the slopes along each feature, over rows and machines.
+
+    A model of several leaves has those of its base function, which is smooth across the cuts.
+    """
+    if hasattr(model, "leaves_"):
+        base = model.leaves_.base
+        squares = _squared_slopes(base.kernel, base.support_vectors, base.dual_coef, rows)
+        whole: FloatArray = np.sqrt(squares)
+        return whole
     kernels = model.kernel_ if isinstance(model.kernel_, list) else [model.kernel_]
     coefficients = model.dual_coef_ if len(kernels) > 1 else [model.dual_coef_]
     squares = np.zeros(rows.shape[1])

@@ -210,7 +210,8 @@ def joined(parts: Sequence[CutTree], groups: FloatArray) -> CutTree:
     leaves = np.cumsum([0, *(part.n_leaves for part in parts)])
 
     def moved(places: IntArray, k: int) -> IntArray:
-        return np.where(places < 0, places - leaves[k], places + cuts[k])
+        result: IntArray = np.where(places < 0, places - leaves[k], places + cuts[k])
+        return result
 
     return CutTree(
         directions=np.concatenate([part.directions for part in parts]),

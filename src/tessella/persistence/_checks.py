@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tessella.cones import Blocks
 from tessella.estimators import LearnedKernelRidgeClassifier, LearnedKernelSVC
+from tessella.estimators._leaf_model import FittedLeaves
 from tessella.kernels import LearnedKernel, UnitBox
 from tessella.persistence._types import ModelFileError
 from tessella.solvers import IterationRecord, SolverStatus
@@ -129,6 +130,8 @@ def check_model(model: Any) -> None:
     _check_support(model)
     for kernel in kernel_list(model.kernel_):
         _check_kernel(kernel, model._sample_rows, model.n_features_in_)
+    if "leaves_" in vars(model):
+        _check_leaves(model)
     _check_parameters(model)
     _check_certificate(model)
     _check_history(model)
@@ -152,7 +155,7 @@ def _check_shapes(model: Any) -> None:
         or model.support_vectors_.shape != (count, n_features)
         or model.support_.shape != (count,)
         or model._training_range.shape != (2, n_features)
-        or model.intercept_.shape != (n_machines,)
+        or model.intercept_.shape != _shape_of_intercepts(model)
     ):
         raise ModelFileError(_NO_FIT)
     names = getattr(model, "feature_names_in_", None)
@@ -163,6 +166,28 @@ def _check_shapes(model: Any) -> None:
         _require_finite("_w_bound", proof)
         if proof.shape != (n_machines, model._n_rows):
             raise ModelFileError(_NO_FIT)
+
+
+def _shape_of_intercepts(model: Any) -> tuple[int, ...]:
+    """Return the shape of the intercepts: those of each leaf, or of each machine."""
+    n_machines = len(model.dual_coef_)
+    if "leaves_" not in vars(model):
+        return (n_machines,)
+    if not isinstance(model.leaves_, FittedLeaves):
+        raise ModelFileError(_NO_FIT)
+    return (len(model.leaves_.ends), n_machines)
+
+
+def _check_leaves(model: Any) -> None:
+    """Raise an error unless the partition and the base function fit the model."""
+    leaves, base = model.leaves_, model.leaves_.base
+    n_machines, n_support = model.dual_coef_.shape
+    n_scaled = len(model.kernel_.box.kept)
+    for name in ("support_vectors", "dual_coef", "intercept"):
+        _require_finite(f"leaves_.base.{name}", getattr(base, name))
+    if not leaves.is_sound(n_support, n_machines, model.n_features_in_, n_scaled):
+        raise ModelFileError(_NO_FIT)
+    _check_kernel(base.kernel, model._sample_rows, model.n_features_in_)
 
 
 def _check_classes(model: Any) -> None:
@@ -197,9 +222,20 @@ def _count_classes(model: Any) -> int:
 def _check_support(model: Any) -> None:
     support = model.support_
     if support.dtype.kind != "i" or not (
-        ((support >= 0) & (support < model._n_rows)).all() and (np.diff(support) > 0).all()
+        ((support >= 0) & (support < model._n_rows)).all() and _ascends(model)
     ):
         raise ModelFileError("support_ does not have the positions of training rows.")
+
+
+def _ascends(model: Any) -> bool:
+    """Return whether the rows of each leaf, or of the model, are given once and in order."""
+    steps = np.diff(model.support_)
+    if "leaves_" not in vars(model):
+        return bool((steps > 0).all())
+    # Rows of a leaf are in the order of their values, and the same row is in a leaf of each tree.
+    ends = model.leaves_.ends
+    parts = np.split(model.support_, ends[:-1])
+    return all(len(np.unique(part)) == len(part) for part in parts)
 
 
 def _check_range(model: Any) -> None:
@@ -220,7 +256,7 @@ def _check_predictions(model: Any) -> None:
     """
     try:
         with np.errstate(all="ignore"):
-            scores = copy(model)._machine_scores(model._sample_rows[:1], 1) + model.intercept_
+            scores = copy(model)._machine_scores(model._sample_rows[:1], 1) + model._constants
     except (IndexError, TypeError, ValueError) as error:  # parts with other numbers of features
         raise ModelFileError(_NO_FIT) from error
     if not np.isfinite(scores).all():

@@ -14,6 +14,7 @@ from tessella.estimators import (
     LearnedKernelSVC,
     LearnedKernelSVR,
 )
+from tessella.estimators._leaf_model import BaseFunction, FittedLeaves
 from tessella.features import KernelFeatures
 from tessella.kernels import (
     FittedDictionary,
@@ -33,6 +34,7 @@ from tessella.kernels import (
     TessellatedKernels,
     UnitBox,
 )
+from tessella.partitions import CutTree, Partition
 from tessella.solvers import IterationRecord
 from tessella.tabular import TabularEncoder
 
@@ -86,6 +88,10 @@ _FAMILIES: tuple[type[KernelSet], ...] = (
 _CLASSES: dict[str, type[Any]] = {
     "kernel": LearnedKernel,
     "box": UnitBox,
+    "leaves": FittedLeaves,
+    "base": BaseFunction,
+    "partition": Partition,
+    "cuts": CutTree,
     "Gaussian": Gaussian,
     "Polynomial": Polynomial,
     **{str(cls.family): cls for cls in _FAMILIES},

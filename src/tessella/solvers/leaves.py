@@ -338,16 +338,18 @@ class _LeavesRun:
         total = self._summed("certify", certify_leaf, lambda _: (P,), read="zero", keep=self._plain)
         self.keep(P, total, "zero")
         for number, (known, w) in enumerate(self._monitor.known()):
-            name = f"known{number}"
-            self.pool.set_stacked(name, w)
-            self._monitor.phase(f"certificate of {self.pool.n_leaves} leaves")
-            with_known = self._summed(
-                "certify", certify_leaf, lambda _, own=known: (own,), read=name, write=name
-            )
-            self.keep(known, with_known, name)
-            self.pool.copy(name, "w")
+            self._certify_known(known, w, f"known{number}")
+            if number == 0:  # the pair of the best value; the others prove bounds
+                self.pool.copy("known0", "w")
         if self._max_iter == 0:
             raise StopRun(SolverStatus.MAX_ITER)
+
+    def _certify_known(self, P: Point, w: FloatArray, name: str) -> None:
+        """Certify a pair of an earlier run."""
+        self.pool.set_stacked(name, w)
+        self._monitor.phase(f"certificate of {self.pool.n_leaves} leaves")
+        total = self._summed("certify", certify_leaf, lambda _: (P,), read=name, write=name)
+        self.keep(P, total, name)
 
     def keep(self, P: Point, total: SumOfLeaves, name: str) -> Certificate:
         """Keep a parameter with dual vectors if one of their bounds is the best so far."""
@@ -664,9 +666,9 @@ class _Rounds:
     ) -> tuple[SumOfLeaves, float]:
         """Solve the machines of all leaves, and take what the steps of the coordinator need."""
         settings = self._settings
-        self._moving, self._curvature = {}, None
+        self._moving = {}
         share = moving / max(1, self._total)
-        weights: list[float] = []
+        curved: list[tuple[int, FloatArray]] = []
 
         def wanted(k: int) -> Wanted:
             if not self._knows_face:
@@ -678,13 +680,13 @@ class _Rounds:
             if answer.moving is not None:
                 self._moving[k] = answer.moving
             if answer.curvature is not None:
-                known = self._curvature
-                self._curvature = answer.curvature if known is None else known + answer.curvature
-                weights.append(self._pool.sizes[k])
+                curved.append((self._pool.sizes[k], answer.curvature))
 
         total, value = self._run.solved(P, accuracy, wanted, taken)
-        if self._curvature is not None and weights:
-            self._curvature = self._curvature * (self._total / sum(weights))
+        self._curvature = None
+        if curved:
+            part = sum(size for size, _ in curved) / self._total
+            self._curvature = np.sum([own for _, own in curved], axis=0) / part
         return total, value
 
     def _choose_face(self, P: Point, D: Point, spectrum: Spectrum) -> None:
