@@ -184,7 +184,10 @@ class BaseLearnedKernel(
         previous = PreviousFit.of(self)
         if previous is not None and isinstance(previous.kernel, LearnedKernel):
             request = replace(request, parameter0=previous.kernel.parameter)
-        return learn_in_leaves(self, request, FitCallbacks(callback, monitor))
+        state = learn_in_leaves(self, request, FitCallbacks(callback, monitor))
+        if monitor is not None:
+            monitor.finish(state)
+        return state
 
     #: Whether the target is one of classes, and whether the loss is smooth.
     _is_classifier = False

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from tessella.backend import effective_threads, limit_blas, require_memory
+from tessella.backend import limit_blas
 from tessella.cones import Cone, Point, is_factor
 from tessella.estimators._checkpoint import Checkpoint, StartingPoint, leaves_fingerprint
 from tessella.estimators._leaf_model import BaseFunction, FittedLeaves
@@ -321,7 +321,6 @@ class _LeavesFit:
         estimator = self._estimator
         own = self._request.rows
         kernels, n_features = estimator._kernel_set(), own.n_features
-        threads = effective_threads(estimator.n_jobs)
         itemsize = np.dtype(estimator.precision).itemsize
         rows = min(self._largest, seen.n_rows)
         leaf = kernels.memory_estimate(rows, n_features, itemsize) + working_memory(
@@ -332,18 +331,8 @@ class _LeavesFit:
             smooth=estimator._is_smooth,
             cone=kernels.cone_on_rows(rows, n_features),
         )
-        trees = int(estimator.n_partitions)
-        needed = threads * leaf + (trees + 1) * own.bytes_in_memory
-        text = f"leaves of {rows} rows, {threads} at a time"
-        require_memory(
-            needed,
-            f"Learning a kernel on {seen.n_rows} rows of {n_features} features in {text}",
-            "Use a smaller max_leaf_rows, fewer n_jobs, or rows that stay on disk: a numpy memmap "
-            "or Parquet files.",
-        )
-        on_disk = trees * own.bytes_on_disk
-        scratch = f", {on_disk / 2**30:.1f} GiB in temporary files" if on_disk else ""
-        self._note(f"{text}: at most about {needed / 2**30:.1f} GiB of memory{scratch}")
+        text = own.require_memory(leaf, rows, int(estimator.n_partitions), estimator.n_jobs)
+        self._note(text)
 
     def _state(
         self,
@@ -384,6 +373,7 @@ class _LeavesFit:
             _w_bound=None,
             _sample_rows=representative_rows(rows, SAMPLE_SIZE),
             _training_range=np.array([seen.low, seen.high]),
+            rounds_=result.rounds,
         )
 
 

@@ -9,6 +9,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.backend import effective_threads, require_memory
 from tessella.estimators._leaf_scan import Scan, row_hash, scan
 from tessella.estimators._leaf_store import Cuts, LeafSpec, LeafStore, LeafSupport, Spread
 from tessella.estimators._leaf_targets import LeafTargets
@@ -72,15 +73,21 @@ class LeafRowsOfFit(ABC):
     def digest(self) -> str:
         """Return a text that identifies rows, targets and weights, whatever their order."""
 
-    @property
-    def bytes_in_memory(self) -> int:
-        """Bytes of the rows of one tree that this process holds during the fit."""
-        return 0
+    @abstractmethod
+    def require_memory(self, leaf: int, rows: int, n_trees: int, n_jobs: int | None) -> str:
+        """Raise MemoryError for leaves that do not fit, or return a text about the memory.
 
-    @property
-    def bytes_on_disk(self) -> int:
-        """Bytes of the rows of one tree that the fit writes to disk."""
-        return 0
+        Parameters
+        ----------
+        leaf : int
+            Bytes that the tasks of a leaf need.
+        rows : int
+            Rows of a leaf.
+        n_trees : int
+            Number of trees.
+        n_jobs : int or None
+            Number of threads of this process.
+        """
 
     @abstractmethod
     def close(self) -> None:
@@ -151,15 +158,21 @@ class LocalRows(LeafRowsOfFit):
         """See :meth:`LeafRowsOfFit.digest`."""
         return joined_digest(self.n_rows, map(batch_digest, self._source.batches()))
 
-    @property
-    def bytes_in_memory(self) -> int:
-        """See :attr:`LeafRowsOfFit.bytes_in_memory`."""
-        return 0 if self._on_disk else self._bytes
-
-    @property
-    def bytes_on_disk(self) -> int:
-        """See :attr:`LeafRowsOfFit.bytes_on_disk`."""
-        return self._bytes if self._on_disk else 0
+    def require_memory(self, leaf: int, rows: int, n_trees: int, n_jobs: int | None) -> str:
+        """See :meth:`LeafRowsOfFit.require_memory`."""
+        threads = effective_threads(n_jobs)
+        in_memory = 0 if self._on_disk else (n_trees + 1) * self._bytes
+        needed = threads * leaf + in_memory
+        text = f"leaves of {rows} rows, {threads} at a time"
+        require_memory(
+            needed,
+            f"Learning a kernel on {self.n_rows} rows of {self.n_features} features in {text}",
+            "Use a smaller max_leaf_rows, fewer n_jobs, or rows that stay on disk: a numpy memmap "
+            "or Parquet files.",
+        )
+        on_disk = n_trees * self._bytes if self._on_disk else 0
+        scratch = f", {on_disk / 2**30:.1f} GiB in temporary files" if on_disk else ""
+        return f"{text}: at most about {needed / 2**30:.1f} GiB of memory{scratch}"
 
     @property
     def _bytes(self) -> int:
