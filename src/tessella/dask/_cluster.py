@@ -124,6 +124,8 @@ class Cluster:
         return max(1, self._threads)
 
     def _count(self) -> int:
+        if self.client.scheduler is None:
+            return self._threads
         try:
             return sum(self.client.nthreads(callback_timeout=_connect_seconds()).values())
         except (TimeoutError, OSError, RuntimeError):

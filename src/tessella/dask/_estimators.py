@@ -6,7 +6,9 @@ import time
 from copy import copy
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from distributed import Client
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -78,13 +80,9 @@ class _OnCluster(BaseEstimator):  # type: ignore[misc]
         request = LeafRequest(DaskRows(cluster, chunks), chunks.names, begun)
         return local._learn_in_leaves(request, callback, monitor), None
 
-    def _of_rows(self, X: Any, method: str) -> Any:
-        """Return what a method returns for rows: lazily for a collection, otherwise at once."""
-        if not is_collection(X):
-            return getattr(super(), method)(X)
-        model = self.to_local().set_params(n_jobs=1)
-        example = getattr(model, method)(model.support_vectors_[:1])[:0]
-        return lazily(model, X, method, example)
+    def _lazily(self, X: Any, method: str, example: NDArray[Any]) -> Any:
+        """Return what a method returns for the rows of a collection; `example` is that of none."""
+        return lazily(self.to_local().set_params(n_jobs=1), X, method, example)
 
     def save(self, path: Any, *, metadata: dict[str, Any] | None = None) -> None:
         """Write the fitted model to one file, as an estimator without a cluster.
@@ -149,7 +147,8 @@ class DaskLearnedKernelSVR(_OnCluster, LearnedKernelSVR):
     --------
     >>> import dask.array as da
     >>> import numpy as np
-    >>> from distributed import Client
+    >>> import numpy as np
+from distributed import Client
     >>> from tessella.dask import DaskLearnedKernelSVR
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((600, 2))
@@ -261,7 +260,10 @@ class DaskLearnedKernelSVR(_OnCluster, LearnedKernelSVR):
             Predicted values, in the units of y: a series for a data frame of Dask, and an array of
             the kind of X otherwise. Collections of Dask are computed when they are needed.
         """
-        return self._of_rows(X, "predict")
+        if not is_collection(X):
+            return super().predict(X)
+        check_is_fitted(self, "kernel_")
+        return self._lazily(X, "predict", np.empty(0))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the coefficient of determination R² of the predictions.
@@ -425,7 +427,10 @@ class DaskLearnedKernelSVC(_OnCluster, LearnedKernelSVC):
             Predicted labels: a series for a data frame of Dask, and an array of the kind of X
             otherwise. Collections of Dask are computed when they are needed.
         """
-        return self._of_rows(X, "predict")
+        if not is_collection(X):
+            return super().predict(X)
+        check_is_fitted(self, "kernel_")
+        return self._lazily(X, "predict", self.classes_[:0])
 
     def decision_function(self, X: Any) -> Any:
         """Compute the scores of each row, in the shapes of :class:`sklearn.svm.SVC`.
@@ -441,7 +446,11 @@ class DaskLearnedKernelSVC(_OnCluster, LearnedKernelSVC):
             Scores as those of :meth:`LearnedKernelSVC.decision_function`: a series for a data frame
             of Dask and two classes, otherwise an array.
         """
-        return self._of_rows(X, "decision_function")
+        if not is_collection(X):
+            return super().decision_function(X)
+        check_is_fitted(self, "kernel_")
+        example = self._decisions(np.zeros((1, len(self.dual_coef_))))[:0]
+        return self._lazily(X, "decision_function", example)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the accuracy of the predictions.

@@ -39,8 +39,8 @@ def lazily(model: Any, X: Any, method: str, example: NDArray[Any]) -> Any:
     if not is_frame(X):
         raise ClusterError(f"X must be an array or a data frame, not a {type(X).__name__}.")
     if example.ndim == 1:
-        return X.map_partitions(_series, node, method, meta=(None, example.dtype))
-    parts = [delayed(_values)(part, node, method) for part in X.to_delayed()]
+        return X.map_partitions(_series, node, method, example, meta=(None, example.dtype))
+    parts = [delayed(_values)(part, node, method, example) for part in X.to_delayed()]
     shape = (np.nan, *example.shape[1:])
     arrays = [da.from_delayed(part, shape, dtype=example.dtype) for part in parts]
     return da.concatenate(arrays, allow_unknown_chunksizes=True)
@@ -50,25 +50,18 @@ def _of_array(node: Any, X: Any, method: str, example: NDArray[Any]) -> Any:
     if X.ndim == 2 and X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     if example.ndim == 1:
-        return X.map_blocks(_values, node, method, drop_axis=1, meta=example)
+        return X.map_blocks(_values, node, method, example, drop_axis=1, meta=example)
     chunks = (X.chunks[0], example.shape[1:])
-    return X.map_blocks(_values, node, method, chunks=chunks, meta=example)
+    return X.map_blocks(_values, node, method, example, chunks=chunks, meta=example)
 
 
-def _values(X: Any, model: Any, method: str) -> NDArray[Any]:
+def _values(X: Any, model: Any, method: str, example: NDArray[Any]) -> NDArray[Any]:
     """Return what a method of a model returns for a chunk."""
-    if not len(X):
-        rows = np.zeros((1, X.shape[1]))
-        return np.asarray(getattr(model, method)(_like(X, rows)))[:0]
-    return np.asarray(getattr(model, method)(X))
+    return np.asarray(getattr(model, method)(X)) if len(X) else example
 
 
-def _like(X: Any, rows: NDArray[Any]) -> Any:
-    return type(X)(rows, columns=X.columns) if hasattr(X, "columns") else rows
-
-
-def _series(X: Any, model: Any, method: str) -> Any:
+def _series(X: Any, model: Any, method: str, example: NDArray[Any]) -> Any:
     """Return the values of a method for a partition, with the index of its rows."""
     from pandas import Series
 
-    return Series(_values(X, model, method), index=X.index)
+    return Series(_values(X, model, method, example), index=X.index)
