@@ -11,11 +11,11 @@ from tessella.kernels import TessellatedKernels
 from tessella.problems import SaddlePoint
 from tessella.solvers import Run, StopRun, working_set
 from tessella.solvers._factor_descent import (
-    _direction,
-    _leading_factor,
     _near_rows,
     _Passes,
     descend,
+    leading_factor,
+    quasi_newton_direction,
 )
 from tessella.solvers._majorant import balanced_start
 from tessella.svm import DualProblem
@@ -91,7 +91,7 @@ def test_later_passes_see_the_samples_near_a_margin_and_count():
     passes = _Passes(run, np.zeros(problem.dual.size), 100)
     passes._tol = 1e-9
     P, _ = balanced_start(run_of(problem), None)
-    U = _leading_factor(P, 6)
+    U = leading_factor(P, 6)
     passes._first_at(U)
     near = U + 1e-4 * np.random.default_rng(1).standard_normal(U.shape)
     value, slope, w = passes._at(near)
@@ -131,10 +131,10 @@ def test_a_run_without_time_ends():
 def test_the_factor_has_the_leading_directions():
     values = np.array([1e-9, 0.5, 1.0, 4.0])
     Q = np.linalg.qr(np.random.default_rng(1).standard_normal((4, 4)))[0]
-    U = _leading_factor(Q @ np.diag(values) @ Q.T, 3)
+    U = leading_factor(Q @ np.diag(values) @ Q.T, 3)
     expected = (Q[:, 1:] * values[1:]) @ Q[:, 1:].T / 5.5
     np.testing.assert_allclose(U @ U.T, expected, atol=1e-12)
-    assert np.linalg.eigvalsh(_leading_factor(np.diag(values), 9).T @ np.diag(values))[0] > 0
+    assert np.linalg.eigvalsh(leading_factor(np.diag(values), 9).T @ np.diag(values))[0] > 0
 
 
 def test_the_direction_is_that_of_the_explicit_matrix():
@@ -150,4 +150,6 @@ def test_the_direction_is_that_of_the_explicit_matrix():
         s, y = change.ravel(), bend.ravel()
         turn = np.eye(8) - np.outer(y, s) / (s @ y)
         H = turn.T @ H @ turn + np.outer(s, s) / (s @ y)
-    np.testing.assert_allclose(_direction(slope, pairs).ravel(), -H @ slope.ravel(), rtol=1e-10)
+    np.testing.assert_allclose(
+        quasi_newton_direction(slope, pairs).ravel(), -H @ slope.ravel(), rtol=1e-10
+    )

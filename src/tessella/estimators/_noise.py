@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from tessella.backend import limit_blas
 from tessella.kernels import LaplaceKernels, UnitBox
+from tessella.partitions import CutRule, cut_tree
 
 FloatArray = NDArray[np.float64]
 
 _MOST_ROWS = 1000  # the eigenvalues of so many rows take some tenths of a second
+_CELLS = 7  # of neighbouring rows, with an estimate in each
 _WIDTH = 1.0  # of the Laplace kernel, in standard deviations of a feature
 _RIDGES = np.geomspace(1e-8, 1e2, 31)
 
@@ -62,6 +64,37 @@ def noise_level(X: FloatArray, y: FloatArray, weight: FloatArray, n_jobs: int | 
         while len(_remembered) > _MOST_REMEMBERED:
             _remembered.popitem(last=False)
     return found
+
+
+def local_noise_level(
+    X: FloatArray, y: FloatArray, weight: FloatArray, n_jobs: int | None
+) -> float:
+    """Estimate the noise in y as the median of estimates in cells of neighbouring rows.
+
+    Within a cell, a rough function is smoother than among as many rows of the whole data, so that
+    noise and function can be told apart where :func:`noise_level` sees none.
+
+    Parameters
+    ----------
+    X : ndarray of shape (m, n)
+        Rows.
+    y : ndarray of shape (m,)
+        Target.
+    weight : ndarray of shape (m,)
+        Weight of each row.
+    n_jobs : int or None
+        Number of threads.
+    """
+    if len(X) < 2 * _MOST_ROWS:
+        return noise_level(X, y, weight, n_jobs)
+    A = UnitBox.fit(X).apply(X)
+    tree = cut_tree(A, CutRule(_MOST_ROWS))
+    leaf, chosen = tree.leaf_of(A), np.linspace(0, tree.n_leaves - 1, min(tree.n_leaves, _CELLS))
+    estimates = []
+    for k in chosen.astype(np.intp):
+        own = leaf == k
+        estimates.append(noise_level(X[own], y[own], weight[own], n_jobs))
+    return float(np.median(estimates))
 
 
 def _digest(*arrays: FloatArray) -> bytes:

@@ -15,7 +15,7 @@ from tessella.estimators._leaf_scan import Scan
 from tessella.estimators._leaf_targets import TubeTargets
 from tessella.estimators._leave_one_out_svm import RegressorLeaveOneOutMixin
 from tessella.estimators._machines import Machines
-from tessella.estimators._noise import TUBE_PER_NOISE, noise_level
+from tessella.estimators._noise import TUBE_PER_NOISE, local_noise_level, noise_level
 from tessella.estimators._problem import TrainingProblem, ValidatedData
 from tessella.estimators._standardised import StandardisedTarget
 from tessella.estimators._training_set import TrainingSet
@@ -356,6 +356,15 @@ class LearnedKernelSVR(RegressorMixin, RegressorLeaveOneOutMixin, BaseLearnedKer
     def _leaf_task(self, seen: Scan, base: Any) -> LeafTask:  # noqa: ARG002
         scale, epsilon = float(base._target_scale), float(base.epsilon_)
         return regressor_task(TubeTargets(float(self.C), epsilon, scale), scale, epsilon)
+
+    def _base_rows(self, seen: Scan, model: Any) -> tuple[FloatArray, NDArray[Any], FloatArray]:
+        y = np.asarray(seen.y, dtype=np.float64)
+        if isinstance(self.epsilon, str):
+            # The base function has the tube of the leaves, whose functions are less rough.
+            target = StandardisedTarget.of(y, seen.weight).values
+            noise = local_noise_level(seen.X, target, seen.weight, self.n_jobs)
+            model.set_params(epsilon=TUBE_PER_NOISE * noise)
+        return seen.X, y, seen.weight
 
     def predict(self, X: Any) -> FloatArray:
         """Predict the target of each row.

@@ -32,7 +32,7 @@ from tessella.svm import DualProblem
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-_FLOOR = 3e-3  # part of the centre in P, without which lost directions would cost nothing
+FLOOR = 3e-3  # part of the centre in P, without which lost directions would cost nothing
 _LEAST_SHARE = 1e-4  # of a column of the first U, relative to the largest
 _MEMORY = 10  # pairs of steps and changes of the gradient
 _AVERAGED = 8  # dual vectors of the last passes in the average
@@ -93,14 +93,14 @@ def descend(run: Run, P: FloatArray, w: FloatArray, directions: int, passes: int
     """
     own = _Passes(run, w, passes)
     try:
-        return own.descend(_leading_factor(P, directions))
+        return own.descend(leading_factor(P, directions))
     except StopRun:
         if own.best is not None:
             run.keep_roughly(own.best[1], own.best[2])
         raise
 
 
-def _leading_factor(P: FloatArray, directions: int) -> FloatArray:
+def leading_factor(P: FloatArray, directions: int) -> FloatArray:
     """Return a factor with the leading directions of P, all of them with some weight."""
     values, vectors = np.linalg.eigh(P)
     kept = max(1, min(directions, len(P)))
@@ -130,7 +130,7 @@ class _Passes:
         pairs: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=_MEMORY)
         values = [value]
         while self._left:
-            step = _direction(slope, pairs)
+            step = quasi_newton_direction(slope, pairs)
             if not pairs:
                 length = max(float(np.linalg.norm(step)), 1e-300)
                 step *= _FIRST_STEP * float(np.linalg.norm(U)) / length
@@ -173,8 +173,8 @@ class _Passes:
 
     def _parameter(self, U: FloatArray) -> FloatArray:
         square = U @ U.T
-        P: FloatArray = (1.0 - _FLOOR) * self._cone.normalised(square)
-        return P + _FLOOR * self._cone.centre
+        P: FloatArray = (1.0 - FLOOR) * self._cone.normalised(square)
+        return P + FLOOR * self._cone.centre
 
     def _at(self, U: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Return the value at U, its gradient, and the dual vector."""
@@ -182,12 +182,7 @@ class _Passes:
 
     def _with_slope(self, U: FloatArray, answer: SvmAnswer) -> tuple[float, FloatArray, FloatArray]:
         D = self._part.problem.at(self._w[self._rows]).gradient
-        size = self._cone.trace(U @ U.T)
-        pull = -0.5 * (1.0 - _FLOOR) * D
-        # Along U the scaled parameter does not change.
-        along = float(np.sum(U * (pull @ U))) / float(np.sum(U * U))
-        slope: FloatArray = (2.0 / size) * (pull @ U - along * U)
-        return answer.objective, slope, self._w
+        return answer.objective, factor_slope(self._cone, U, D), self._w
 
     def _search(
         self, U: FloatArray, value: float, slope: FloatArray, step: FloatArray
@@ -201,9 +196,7 @@ class _Passes:
             found = self._at(new)
             if found[0] <= value + _DECREASE * length * falls + 0.1 * slack:
                 return new, *found
-            rise = found[0] - value - length * falls
-            best = -0.5 * falls * length**2 / rise if rise > 0.0 else 0.5 * length
-            length = min(0.5 * length, max(0.1 * length, best))
+            length = next_length(length, found[0] - value, falls)
         return None
 
     def _result(self, U: FloatArray, w: FloatArray) -> Descent:
@@ -212,6 +205,23 @@ class _Passes:
         self._run.raise_bound(average)
         P = self._cone.normalised(U @ U.T)  # the floor served the bounds, and costs value
         return Descent(P, w, average, self._support)
+
+
+def factor_slope(cone: PSD, U: FloatArray, D: FloatArray) -> FloatArray:
+    """Return the gradient of the value by a factor U, for the point D(w) at its parameter."""
+    size = cone.trace(U @ U.T)
+    pull = -0.5 * (1.0 - FLOOR) * D
+    # Along U the scaled parameter does not change.
+    along = float(np.sum(U * (pull @ U))) / float(np.sum(U * U))
+    slope: FloatArray = (2.0 / size) * (pull @ U - along * U)
+    return slope
+
+
+def next_length(length: float, change: float, falls: float) -> float:
+    """Return a shorter step: the minimum of the parabola through the change of the value."""
+    rise = change - length * falls
+    best = -0.5 * falls * length**2 / rise if rise > 0.0 else 0.5 * length
+    return min(0.5 * length, max(0.1 * length, best))
 
 
 def _near_rows(dual: DualProblem, answer: SvmAnswer) -> Rows:
@@ -223,7 +233,9 @@ def _near_rows(dual: DualProblem, answer: SvmAnswer) -> Rows:
     return rows
 
 
-def _direction(slope: FloatArray, pairs: deque[tuple[FloatArray, FloatArray]]) -> FloatArray:
+def quasi_newton_direction(
+    slope: FloatArray, pairs: deque[tuple[FloatArray, FloatArray]]
+) -> FloatArray:
     """Return the quasi-Newton direction, by the two loops over the pairs."""
     step = -slope
     weights = []

@@ -79,6 +79,12 @@ class LeafPool(ABC):
     def set_vector(self, name: str, k: int, values: FloatArray) -> None:
         """Keep a dual vector of a leaf."""
 
+    def mix(self, name: str, other: str, share: float) -> None:
+        """Move the dual vectors of one name by a part of the way to those of another one."""
+        for k in range(self.n_leaves):
+            mixed = (1.0 - share) * self.vector(name, k) + share * self.vector(other, k)
+            self.set_vector(name, k, mixed)
+
     def stacked(self, name: str) -> FloatArray:
         """Return the dual vectors of all leaves, one after the other."""
         parts = [self.vector(name, k) for k in range(self.n_leaves)]

@@ -7,6 +7,7 @@ thread or process, and can be run again if its answer is lost.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -297,19 +298,30 @@ def sample_leaf(
     return None, leaf.subset(samples, factor * represented)
 
 
-def stacked_problem(
-    parts: list[MovingSamples], cone: Cone, face: Face, n_jobs: int | None
-) -> tuple[RestrictedProblem, FloatArray, FloatArray]:
-    """Return the samples of several leaves as one problem, their w and their residuals."""
-    starts = np.cumsum([0, *(len(part.part.rows) for part in parts)])
+def stacked_rows(parts: Sequence[LeafProblem]) -> tuple[FloatArray, list[IntArray]]:
+    """Return the rows of several leaves, and those that each of their machines sees."""
+    starts = np.cumsum([0, *(len(part.rows) for part in parts)])
     machines = [
         rows + start
         for part, start in zip(parts, starts[:-1], strict=True)
-        for rows in part.part.machine_rows
+        for rows in part.machine_rows
     ]
-    first = parts[0].part
-    rows = np.concatenate([part.part.rows for part in parts])
-    kernels = first.kernels.bind_machines(rows, machines, dtype=np.float64, n_jobs=n_jobs)
+    return np.concatenate([part.rows for part in parts]), machines
+
+
+def stacked_leaves(parts: Sequence[LeafProblem], n_jobs: int | None) -> SaddlePoint:
+    """Return several leaves as one problem."""
+    rows, machines = stacked_rows(parts)
+    kernels = parts[0].kernels.bind_machines(rows, machines, dtype=parts[0].dtype, n_jobs=n_jobs)
+    return SaddlePoint(kernels, DualProblem.stacked([part.dual for part in parts]))
+
+
+def stacked_problem(
+    parts: Sequence[MovingSamples], cone: Cone, face: Face, n_jobs: int | None
+) -> tuple[RestrictedProblem, FloatArray, FloatArray]:
+    """Return the samples of several leaves as one problem, their w and their residuals."""
+    rows, machines = stacked_rows([part.part for part in parts])
+    kernels = parts[0].part.kernels.bind_machines(rows, machines, n_jobs=n_jobs)
     dual = DualProblem.stacked([part.part.dual for part in parts])
     restricted = RestrictedProblem.of_parts(
         dual,

@@ -36,7 +36,7 @@ _REST = 0.3  # part of its parameter that has the shares of the gradient
 ROUGH = 0.2  # gap of machines that only tell the directions of the first parameter
 _CLOSER = 1e-3  # gap of machines that prove a bound
 _CLOSE_ENOUGH = 1e-4  # gap of a machine with a first parameter, which another step will change
-_BEYOND = 0.03  # part of all directions in the kernel of these machines
+BEYOND = 0.03  # part of all directions in the kernel of these machines
 _SHRINK = 0.4  # what a round leaves of the directions outside of the parameter
 _WORTH = 0.5  # part of the gap that a round may leave for another one to be worth it
 _LEAST_PROMISING = 0.3  # gap of the first pair from which on the rounds of machines are too many
@@ -119,7 +119,12 @@ def _balanced(cone: Cone, P: Point, point: DualPoint) -> Point:
     Their products are G = P D P, and the sum of their squared norms with another parameter Q is
     ``trace(Q⁻¹ G)``, which is smallest for Q in proportion to the root of G.
     """
-    functions = P @ point.gradient @ P
+    return balanced_parameter(cone, P, point.gradient)
+
+
+def balanced_parameter(cone: Cone, P: Point, D: Point) -> Point:
+    """Return the parameter of :func:`_balanced` for the point D(w) of the machines of P."""
+    functions = P @ D @ P
     return cone.balanced_response(cone.spectrum(0.5 * (functions + functions.T)))
 
 
@@ -148,7 +153,7 @@ def balanced_start(run: Run, w0: FloatArray | None) -> tuple[Point, FloatArray]:
     run.count_first_kernel()
     w, point = largest_machines(run, w0, ROUGH)
     P = cone.balanced_response(point.spectrum)
-    kernel = P + _BEYOND * cone.degree * cone.centre
+    kernel = P + BEYOND * cone.degree * cone.centre
     w = run.svm_at(kernel, w, _CLOSER, certified=P).w
     point = problem.at(w)
     run.raise_bound(point)

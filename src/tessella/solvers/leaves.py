@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend import limit_blas
-from tessella.cones import Cone, Face, Point, Spectrum, inner
+from tessella.cones import PSD, Cone, Face, Point, Spectrum, inner
 from tessella.problems import Certificate, LeafEvidence, SumOfLeaves
+from tessella.solvers._fallback import run_solver
 from tessella.solvers._iterate import best_iterate
-from tessella.solvers._leaf_pool import LeafPool, LocalLeaves
+from tessella.solvers._leaf_descent import parameter_by_passes
+from tessella.solvers._leaf_pool import LeafPool
 from tessella.solvers._leaf_tasks import (
     LeafAnswer,
     MovingSamples,
@@ -23,6 +25,7 @@ from tessella.solvers._leaf_tasks import (
     move_leaf,
     sample_leaf,
     solve_leaf,
+    stacked_leaves,
     stacked_problem,
 )
 from tessella.solvers._monitor import Callback, as_monitor
@@ -35,6 +38,7 @@ from tessella.svm import InteriorPoint, relative_gap
 FloatArray = NDArray[np.float64]
 
 _NAME = "leaves"
+_MANY_ITERATIONS = 1000  # of the solver of the sample
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,20 @@ class LeavesSettings:
     ----------
     sample_part : float
         Part of the samples on which the first parameter is learned.
-    least_sample, most_sample : int
-        Smallest and largest number of these samples.
+    least_sample : int
+        Smallest number of these samples.
+    sample_of_leaf : int
+        Number of samples of a leaf, of which its part in the first parameter needs no more.
+    sampled_leaves : int
+        Largest number of leaves that samples are taken from.
+    sample_time : float
+        Largest part of the time limit for the first parameter.
     sample_tol : float
         Relative gap to which the problem of the sample is solved.
+    passes : int
+        Largest number of passes of the descent that finds a first parameter if it is large.
+    averaged : float
+        Weight of the last dual vectors in the average of these passes.
     moving : int
         Number of samples of all leaves that move in a joint step.
     least_moving : int
@@ -87,8 +101,12 @@ class LeavesSettings:
 
     sample_part: float = 0.1
     least_sample: int = 4000
-    most_sample: int = 20_000
+    sample_of_leaf: int = 160
+    sampled_leaves: int = 256
+    sample_time: float = 0.25
     sample_tol: float = 1e-2
+    passes: int = 8
+    averaged: float = 0.4
     moving: int = 4000
     least_moving: int = 8
     curved: int = 16
@@ -300,18 +318,6 @@ class _LeavesRun:
             status = SolverStatus.OPTIMAL
         return self._result(status)
 
-    def sampled(self, settings: LeavesSettings) -> LeavesResult:
-        """Run without joint steps, which few samples do not need, and with all Hessians.
-
-        The answer has the last parameter and not the best one: the gap of the last one is smaller.
-        """
-        rounds = _Rounds(self, settings)
-        try:
-            status = rounds.without_joint_steps(self._parameter)
-        except StopRun as stop:
-            status = stop.status
-        return replace(self._result(status), parameter=rounds.parameter)
-
     def _begin(self) -> None:
         """Certify the dual vectors of zeros, and those of an earlier run."""
         self._monitor.phase(f"intercepts of {self.pool.n_leaves} leaves")
@@ -435,6 +441,10 @@ class _LeavesRun:
             "move", move_leaf, lambda k: (P, *moves.get(k, nothing)), read="w", write="moved"
         )
 
+    def certified_average(self, P: Point) -> SumOfLeaves:
+        """Return the sum for the average of the dual vectors of some passes."""
+        return self._summed("certify", certify_leaf, lambda _: (P,), read="average")
+
     def solved(
         self, P: Point, tol: float, wanted: Callable[[int], Wanted], taken: Callable[..., None]
     ) -> tuple[SumOfLeaves, float]:
@@ -527,10 +537,9 @@ class _Rounds:
         self._knows_face = self._cone.dimension <= settings.whole * (settings.whole + 1) // 2
         self._moving: dict[int, MovingSamples] = {}
         self._curvature: FloatArray | None = None
-        self._parameter: Point = None
+        self._averaged = False
         self._last_gap, self._small_gains = np.inf, 0
-        count = min(settings.curved, self._pool.n_leaves)
-        self._curved = set(np.linspace(0, self._pool.n_leaves - 1, count).astype(int).tolist())
+        self._curved = set(spread_numbers(self._pool.n_leaves, settings.curved))
 
     def run(self, P: Point, learned: bool) -> SolverStatus:
         """Iterate until the run is over."""
@@ -542,71 +551,64 @@ class _Rounds:
             return SolverStatus.STALLED
         if not learned:
             P = self._first_parameter(P)
-        return self._iterate(P, self._settings.moving, every=False)
-
-    def without_joint_steps(self, P: Point) -> SolverStatus:
-        """Iterate with passes and Newton steps alone."""
-        return self._iterate(P, 0, every=True)
-
-    @property
-    def parameter(self) -> Point:
-        """The parameter of the last pass."""
-        return self._parameter
+        return self._iterate(P)
 
     def _first_parameter(self, P: Point) -> Point:
-        """Return the parameter of a sample of all leaves."""
-        settings, run = self._settings, self._run
-        count = int(
-            min(
-                max(settings.sample_part * self._total, settings.least_sample), settings.most_sample
-            )
-        )
-        if 2 * count >= self._total:
-            return P
+        """Return the parameter of a sample of all leaves, or the given one for few samples."""
+        settings, run, sizes = self._settings, self._run, self._pool.sizes
+        if not self._knows_face and isinstance(self._cone, PSD):
+            return parameter_by_passes(self._solved, self._cone, run.tol, settings.passes)
+        leaves = spread_numbers(self._pool.n_leaves, settings.sampled_leaves)
+        seen = sum(sizes[k] for k in leaves)
+        most = min(settings.sample_part * self._total, settings.sample_of_leaf * len(leaves))
+        count = min(int(max(most, settings.least_sample)), seen // 2)
         run.phase(f"first kernel from {count} rows")
 
         def arguments(k: int) -> tuple[int, float]:
-            return max(1, round(count * self._pool.sizes[k] / self._total)), 1.0
+            return max(1, round(count * sizes[k] / seen)), self._total / seen
 
-        found = self._pool.map(sample_leaf, arguments)
-        sample = LocalLeaves.of([leaf for leaf in found if leaf is not None], run.n_jobs)
+        found = self._pool.map(sample_leaf, arguments, leaves=leaves)
+        parts = [leaf for leaf in found if leaf is not None]
+        if not parts:
+            return P
         left = run.seconds_left
-        part = _LeavesRun(
-            sample,
-            self._cone,
-            P,
-            fixed=False,
+        result = run_solver(
+            "auto",
+            stacked_leaves(parts, run.n_jobs),
             tol=settings.sample_tol,
-            max_iter=settings.max_steps,
-            time_limit=None if left is None else 0.25 * left,
+            max_iter=_MANY_ITERATIONS,
+            time_limit=None if left is None else settings.sample_time * left,
             n_jobs=run.n_jobs,
-            callback=None,
         )
-        result = part.sampled(settings)
         if result.status is SolverStatus.INTERRUPTED:
-            raise StopRun(result.status)
+            raise KeyboardInterrupt
         return result.parameter
 
-    def _iterate(self, P: Point, moving: int, *, every: bool) -> SolverStatus:
-        """Run rounds from a parameter.
+    def _solved(self, P: Point) -> tuple[float, Point]:
+        """Solve the machines of all leaves for a kernel, and certify the average of all passes."""
+        run = self._run
+        accuracy = min(self._settings.svm_tol, 0.5 * max(run.tol, 1e-3))
+        total, value = run.solved(P, accuracy, lambda _: Wanted(), lambda *_: None)
+        run.keep(P, total, "w")
+        if self._averaged:
+            self._pool.mix("average", "w", self._settings.averaged)
+            run.keep(P, run.certified_average(P), "average")
+        else:
+            self._pool.copy("w", "average")
+        self._averaged = True
+        run.record(1.0)
+        assert total.gradient is not None
+        return value, total.gradient
 
-        Parameters
-        ----------
-        P : Point
-            Parameter to start from.
-        moving : int
-            Number of samples that move in a joint step; 0 for no joint steps.
-        every : bool
-            Whether every leaf returns its Hessian.
-        """
+    def _iterate(self, P: Point) -> SolverStatus:
+        """Run rounds from a parameter."""
         run, settings = self._run, self._settings
         before: tuple[Point, Point, float] | None = None  # parameter, D(w) and value
         step = 1.0
         while True:
             run.require_time(settings.reserve * run.last_pass)
             accuracy = min(settings.svm_tol, max(0.1 * run.tol, 0.02 * run.gap))
-            self._parameter = P
-            total, value = self._pass(P, accuracy, moving, every)
+            total, value = self._pass(P, accuracy)
             run.keep(P, total, "w")
             run.record(step)
             D = total.gradient
@@ -625,8 +627,7 @@ class _Rounds:
                 # pass follows, whose machines are solved already.
                 self._choose_face(P, D, spectrum)
                 continue
-            if moving:
-                self._joint_step(P)
+            self._joint_step(P)
             if self._is_stuck():
                 return SolverStatus.STALLED
             before, step = (P, D, value), 1.0
@@ -646,20 +647,18 @@ class _Rounds:
         """Factor of the accuracy of the model, smaller after rounds of small gain."""
         return 1.0 if self._small_gains < self._settings.patience else 0.01
 
-    def _pass(
-        self, P: Point, accuracy: float, moving: int, every: bool
-    ) -> tuple[SumOfLeaves, float]:
+    def _pass(self, P: Point, accuracy: float) -> tuple[SumOfLeaves, float]:
         """Solve the machines of all leaves, and take what the steps of the coordinator need."""
         settings = self._settings
         self._moving = {}
-        share = moving / max(1, self._total)
+        share = settings.moving / max(1, self._total)
         curved: list[tuple[int, FloatArray]] = []
 
         def wanted(k: int) -> Wanted:
             if not self._knows_face:
                 return Wanted()
-            count = max(settings.least_moving, round(share * self._pool.sizes[k])) if moving else 0
-            return Wanted(count, every or k in self._curved, self._face)
+            count = max(settings.least_moving, round(share * self._pool.sizes[k]))
+            return Wanted(count, k in self._curved, self._face)
 
         def taken(k: int, answer: LeafAnswer) -> None:
             if answer.moving is not None:
@@ -728,6 +727,11 @@ class _Rounds:
         M = model.minimiser(accuracy, settings.max_steps)
         found = cone.normalised(M if face is None else cone.expand(face, M))
         return cone.trimmed(found, D, settings.trim * run.tol * closeness)
+
+
+def spread_numbers(count: int, most: int) -> list[int]:
+    """Return at most so many of the first `count` numbers, evenly spaced."""
+    return [int(k) for k in np.linspace(0, count - 1, min(count, most))]
 
 
 def _shortened(before: tuple[Point, Point, float], P: Point, value: float) -> float | None:
