@@ -61,9 +61,7 @@ def test_two_killed_workers(cluster, client, rows, expected, chunk):
         n3=lambda: kill_worker(cluster, 0),
         n25=lambda: kill_worker(cluster, 1),
     )
-    found = DaskLearnedKernelSVR(**SETTINGS)._fit(
-        *in_chunks(*rows, rows=chunk), callback=monitor
-    )
+    found = DaskLearnedKernelSVR(**SETTINGS)._fit(*in_chunks(*rows, rows=chunk), callback=monitor)
     assert monitor.actions == {}
     assert_same_model(found, expected, rows[0])
 

@@ -174,7 +174,7 @@ def test_arguments_come_back(on):
 
 
 def test_empty_chunks(rows):
-    X, y, weight = rows
+    X, y, _ = rows
     nothing = tasks.scan_chunk(X[:0], y[:0], None, 0, None, ScanSettings(5, False))
     assert nothing.n_rows == 0
     box, cuts = cuts_of(X, False)

@@ -26,9 +26,7 @@ def class_rows(count=3000, classes=2, seed=0):
 
 def in_chunks(*arrays, rows=700, columns=-1):
     """Arrays of Dask with some rows in each chunk."""
-    return [
-        da.from_array(a, chunks=(rows, columns) if a.ndim == 2 else (rows,)) for a in arrays
-    ]
+    return [da.from_array(a, chunks=(rows, columns) if a.ndim == 2 else (rows,)) for a in arrays]
 
 
 def assert_same_model(found, expected, X):
