@@ -12,7 +12,13 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from reference.clusters import SETTINGS, class_rows, in_chunks, regression_rows
+from reference.clusters import (
+    SETTINGS,
+    assert_same_model,
+    class_rows,
+    in_chunks,
+    regression_rows,
+)
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -74,11 +80,13 @@ def test_a_local_copy_of_the_model(fitted, tmp_path):
 
 
 def test_a_second_fit_starts_from_the_kernel_of_the_first(client):
-    data = in_chunks(*regression_rows(2000))
-    model = DaskLearnedKernelSVR(**SETTINGS, warm_start=True).fit(*data)
-    first = model.history_
-    model.fit(*data)
-    assert model.history_[0].gap < first[0].gap
+    rows = regression_rows(2000)
+    models = []
+    for cls, data in ((LearnedKernelSVR, rows), (DaskLearnedKernelSVR, in_chunks(*rows))):
+        models.append(cls(**SETTINGS, warm_start=True).fit(*data).fit(*data))
+    assert_same_model(models[1], models[0], rows[0])
+    once = clone(models[1]).fit(*in_chunks(*rows))
+    assert once.history_[0].gap > models[1].history_[0].gap
 
 
 @pytest.mark.parametrize("shape", ["ovr", "ovo"])

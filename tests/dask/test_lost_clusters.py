@@ -42,15 +42,17 @@ def test_no_client():
 def test_a_scheduler_that_has_gone(short_timeouts):
     with small_cluster() as cluster, Client(cluster) as client:
         cluster.close()
-        with pytest.raises(ClusterError, match="answered|closed|lost"):
+        with pytest.raises(ClusterError, match=r"answered|closed|lost"):
             DaskLearnedKernelSVR(client=client).fit(*in_chunks(*regression_rows(600)))
 
 
 def test_a_cluster_without_workers(short_timeouts):
-    with LocalCluster(n_workers=0, processes=True, dashboard_address=None) as cluster:
-        with Client(cluster) as client:
-            with pytest.raises(ClusterError, match="has workers"):
-                DaskLearnedKernelSVR(client=client).fit(*in_chunks(*regression_rows(600)))
+    with (
+        LocalCluster(n_workers=0, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        pytest.raises(ClusterError, match="has workers"),
+    ):
+        DaskLearnedKernelSVR(client=client).fit(*in_chunks(*regression_rows(600)))
 
 
 @pytest.mark.parametrize("what", ["cluster", "client"])

@@ -54,12 +54,12 @@ def kill_worker(cluster, place):
         os.kill(nanny.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("chunk", [700, 3000])
+@pytest.mark.parametrize("chunk", [700, 2000])
 def test_two_killed_workers(cluster, client, rows, expected, chunk):
     client.wait_for_workers(2)
     monitor = AtLeaf(
         n3=lambda: kill_worker(cluster, 0),
-        n25=lambda: kill_worker(cluster, 1),
+        n15=lambda: kill_worker(cluster, 1),
     )
     found = DaskLearnedKernelSVR(**SETTINGS)._fit(*in_chunks(*rows, rows=chunk), callback=monitor)
     assert monitor.actions == {}

@@ -30,7 +30,7 @@ def expected(rows):
     return LearnedKernelSVR(**SETTINGS).fit(*rows)
 
 
-@pytest.mark.parametrize(("workers", "chunk"), [(2, 700), (1, 3000), (3, 211)])
+@pytest.mark.parametrize(("workers", "chunk"), [(2, 700), (1, 2000), (3, 311)])
 def test_any_number_of_workers_and_chunks(cluster, client, rows, expected, workers, chunk):
     cluster.scale(workers)
     client.wait_for_workers(workers)
@@ -119,6 +119,15 @@ def test_a_fit_goes_on_from_its_checkpoint(client, rows, expected, tmp_path):
     assert found.objective_ == pytest.approx(expected.objective_, rel=SETTINGS["tol"])
 
 
+def test_a_large_parameter(client):
+    """It is found by passes, whose dual vectors are averaged."""
+    X, y = regression_rows(1200, 33)
+    options = {**SETTINGS, "max_leaf_rows": 300, "tol": 3e-2}
+    expected = LearnedKernelSVR(**options).fit(X, y)
+    assert sum(own.kind == "solve" for own in expected.rounds_) > 2
+    assert_same_model(DaskLearnedKernelSVR(**options).fit(*in_chunks(X, y)), expected, X)
+
+
 def test_bytes_of_a_round_grow_with_leaves_and_the_parameter(client):
     """Not with the rows of a leaf, nor with the dual vectors."""
 
@@ -147,7 +156,7 @@ def test_lazy_predictions(client, rows, expected):
     X = rows[0]
     lazy = found.predict(da.from_array(X, chunks=(500, 2)))
     assert isinstance(lazy, da.Array)
-    assert lazy.chunks == ((500,) * 6,)
+    assert lazy.chunks == ((500,) * 4,)
     np.testing.assert_allclose(lazy.compute(), expected.predict(X))
 
     def unread(block):

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from tessella.dask._arguments import packed
 from tessella.dask._cluster import Cluster
-from tessella.dask._tasks import given_vector, result_of, run_leaf, same, vector_of
+from tessella.dask._tasks import (
+    given_vector,
+    mixed_vector,
+    result_of,
+    run_leaf,
+    same,
+    vector_of,
+)
 from tessella.estimators._leaf_store import LeafSpec
 from tessella.solvers import LeafPool
 from tessella.solvers._leaf_pool import ArgumentsOf, Task
@@ -149,6 +156,14 @@ class DaskLeaves(LeafPool):
                 yield np.zeros(self.sizes[k])
             else:
                 yield next(found)[1]
+
+    def mix(self, name: str, other: str, share: float) -> None:
+        """See :meth:`LeafPool.mix`."""
+        for k, size in enumerate(self.sizes):
+            first, second = self.answer(name, k), self.answer(other, k)
+            if first is not None or second is not None:
+                own = self._cluster.submit(mixed_vector, first, second, size, share)
+                self._named(name)[k] = own
 
     def set_vector(self, name: str, k: int, values: FloatArray) -> None:
         """See :meth:`LeafPool.set_vector`."""

@@ -180,6 +180,11 @@ def given_vector(values: FloatArray) -> Answer:
     return values, None
 
 
+def mixed_vector(first: Answer | None, second: Answer | None, size: int, share: float) -> Answer:
+    """Return a dual vector that is moved by a part of the way to another one."""
+    return (1.0 - share) * _vector(first, size) + share * _vector(second, size), None
+
+
 def leaf_support(
     block: FloatArray, given: Answer | None, size: int | None, content: bytes, *large: Any
 ) -> LeafSupport:
