@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 # Bytes of the rows that are cut at a time, so that one task can hold them.
-_COARSE_BYTES = 128 << 20
+_COARSE_BYTES = 64 << 20
 # Part of it that a coarse leaf has on average, because its size is estimated from a sample.
 _FILLED = 0.7
 
@@ -126,7 +126,7 @@ class Cuts:
     def coarse(self, n_rows: int, width: int) -> Partition:
         """Return the coarse partition, whose leaves are small enough to be cut by one task.
 
-        Rows of less than 128 MiB are one such leaf. More rows are cut by the sample, wherever they
+        Rows of less than 64 MiB are one such leaf. More rows are cut by the sample, wherever they
         are, so that the leaves do not depend on where the rows are.
 
         Parameters
