@@ -9,7 +9,7 @@ import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
 
-from tessella.backend import format_bytes
+from tessella.backend import available_memory, format_bytes
 from tessella.dask._chunks import Chunks
 from tessella.dask._cluster import Cluster
 from tessella.dask._leaves import DaskLeaves, Sent
@@ -34,6 +34,7 @@ from tessella.solvers import LeafPool, LeavesResult
 
 IntArray = NDArray[np.intp]
 
+_OF_MEMORY = 0.1  # part that the rows may take before a model is kept on disk
 _TOGETHER = 32  # parts that one task joins, or that it splits rows into
 
 
@@ -53,6 +54,10 @@ class DaskRows(LeafRowsOfFit):
     def __init__(self, cluster: Cluster, chunks: Chunks) -> None:
         self._cluster, self._chunks = cluster, chunks
         self.n_features, self.n_rows = chunks.n_features, chunks.n_rows
+        # The model has nearly all rows of each tree at most.
+        room = available_memory()
+        size = 8 * (self.n_features + 2) * self.n_rows
+        self.on_disk = room is not None and size > _OF_MEMORY * room
         self._leaves: list[Future] = []
 
     def scan(self, count: int, *, classify: bool, column: int) -> Scan:

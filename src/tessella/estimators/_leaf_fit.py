@@ -387,8 +387,8 @@ class _Growing:
 
     @classmethod
     def of(cls, supports: Iterable[LeafSupport], rows: LeafRowsOfFit, task: LeafTask) -> _Growing:
-        """Collect the support vectors of all leaves, on disk if the rows are there."""
-        on_disk = rows.bytes_on_disk > 0
+        """Collect the support vectors of all leaves, on disk if they may not fit in memory."""
+        on_disk = rows.on_disk
         model = cls(
             index=GrowingArray(1, np.intp, on_disk=on_disk),
             vectors=GrowingArray(rows.n_features, np.float64, on_disk=on_disk),

@@ -32,10 +32,13 @@ class LeafRowsOfFit(ABC):
         Number of features.
     n_rows : int
         Number of rows as given.
+    on_disk : bool
+        Whether this process keeps on disk what may be as large as the rows.
     """
 
     n_features: int
     n_rows: int
+    on_disk: bool
 
     @abstractmethod
     def scan(self, count: int, *, classify: bool, column: int) -> Scan:
@@ -108,7 +111,7 @@ class LocalRows(LeafRowsOfFit):
     """
 
     def __init__(self, source: RowSource, n_jobs: int | None, *, on_disk: bool) -> None:
-        self._source, self._n_jobs, self._on_disk = source, n_jobs, on_disk
+        self._source, self._n_jobs, self.on_disk = source, n_jobs, on_disk
         self.n_features, self.n_rows = source.n_features, source.n_rows
         self._store: LeafStore | None = None
 
@@ -118,7 +121,7 @@ class LocalRows(LeafRowsOfFit):
 
     def divide(self, n_rows: int, cuts: Cuts, spread: Spread) -> Partition:
         """See :meth:`LeafRowsOfFit.divide`."""
-        self._store = LeafStore.build(self._source, n_rows, cuts, spread, on_disk=self._on_disk)
+        self._store = LeafStore.build(self._source, n_rows, cuts, spread, on_disk=self.on_disk)
         return self._store.partition
 
     @property
@@ -161,7 +164,7 @@ class LocalRows(LeafRowsOfFit):
     def require_memory(self, leaf: int, rows: int, n_trees: int, n_jobs: int | None) -> str:
         """See :meth:`LeafRowsOfFit.require_memory`."""
         threads = effective_threads(n_jobs)
-        in_memory = 0 if self._on_disk else (n_trees + 1) * self._bytes
+        in_memory = 0 if self.on_disk else (n_trees + 1) * self._bytes
         needed = threads * leaf + in_memory
         text = f"leaves of {rows} rows, {threads} at a time"
         require_memory(
@@ -170,7 +173,7 @@ class LocalRows(LeafRowsOfFit):
             "Use a smaller max_leaf_rows, fewer n_jobs, or rows that stay on disk: a numpy memmap "
             "or Parquet files.",
         )
-        on_disk = n_trees * self._bytes if self._on_disk else 0
+        on_disk = n_trees * self._bytes if self.on_disk else 0
         scratch = f", {on_disk / 2**30:.1f} GiB in temporary files" if on_disk else ""
         return f"{text}: at most about {needed / 2**30:.1f} GiB of memory{scratch}"
 
