@@ -69,6 +69,7 @@ def test_vectors_are_those_of_the_local_pool(pools):
         lambda own: own.mix("nothing", "also nothing", 0.3),
         lambda own: own.set_vector("w", 1, np.arange(20.0)),
         lambda own: own.set_vector("w", 2, np.zeros(40)),
+        lambda own: own.copy("w", "kept"),
         lambda own: own.copy("nothing", "kept"),
         lambda own: own.set_stacked("known", np.arange(90.0)),
     ):

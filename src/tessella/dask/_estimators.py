@@ -147,8 +147,7 @@ class DaskLearnedKernelSVR(_OnCluster, LearnedKernelSVR):
     --------
     >>> import dask.array as da
     >>> import numpy as np
-    >>> import numpy as np
-    from distributed import Client
+    >>> from distributed import Client
     >>> from tessella.dask import DaskLearnedKernelSVR
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((600, 2))

@@ -39,11 +39,21 @@ def lazily(model: Any, X: Any, method: str, example: NDArray[Any]) -> Any:
     if not is_frame(X):
         raise ClusterError(f"X must be an array or a data frame, not a {type(X).__name__}.")
     if example.ndim == 1:
-        return X.map_partitions(_series, node, method, example, meta=(None, example.dtype))
+        return _of_frame(node, X, method, example)
     parts = [delayed(_values)(part, node, method, example) for part in X.to_delayed()]
     shape = (np.nan, *example.shape[1:])
     arrays = [da.from_delayed(part, shape, dtype=example.dtype) for part in parts]
     return da.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def _of_frame(node: Any, X: Any, method: str, example: NDArray[Any]) -> Any:
+    from dask.dataframe import from_delayed
+    from pandas import Series
+
+    parts = [delayed(_series)(part, node, method, example) for part in X.to_delayed()]
+    divisions = X.divisions if X.known_divisions else None
+    meta = Series(example, index=X._meta.index[:0])
+    return from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
 
 
 def _of_array(node: Any, X: Any, method: str, example: NDArray[Any]) -> Any:
