@@ -261,6 +261,32 @@ def solve_leaves(
     A pass costs one warm support vector machine in each leaf, and a certificate. A leaf returns
     some multiple of the size of the parameter. The steps of the coordinator do not depend on the
     number of rows.
+
+    See Also
+    --------
+    LocalLeaves : Leaves whose tasks run in threads.
+    tessella.problems.SumOfLeaves : The certificate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.kernels import TessellatedKernels
+    >>> from tessella.solvers import LeafProblem, LocalLeaves, solve_leaves
+    >>> from tessella.svm import DualProblem
+    >>> X = np.random.default_rng(0).random((200, 2))
+    >>> y = np.sin(8 * X[:, 0]) * X[:, 1]
+    >>> kernels = TessellatedKernels().resolve(X)
+    >>> leaves = []
+    >>> for rows in (np.flatnonzero(X[:, 0] < 0.5), np.flatnonzero(X[:, 0] >= 0.5)):
+    ...     dual = DualProblem.regression(y[rows], 10.0, 0.05)
+    ...     leaves.append(LeafProblem(kernels, X[rows], (np.arange(len(rows)),), dual))
+    >>> pool = LocalLeaves.of(leaves, n_jobs=1)
+    >>> cone = leaves[0].bound().cone
+    >>> result = solve_leaves(pool, cone, cone.centre)
+    >>> result.gap <= 1e-3
+    True
+    >>> pool.vector(result.best, 1).shape == (leaves[1].dual.size,)
+    True
     """
     run = _LeavesRun(pool, cone, parameter0, fixed, tol, max_iter, time_limit, n_jobs, callback)
     return run.to_end(learned, settings)
@@ -836,7 +862,22 @@ class StackedLeavesResult(SolverResult):
 
 
 def as_solver_result(result: LeavesResult, pool: LeafPool) -> StackedLeavesResult:
-    """Return a result with the dual vectors of all leaves, one leaf after the other."""
+    """Return a result with the dual vectors of all leaves, one leaf after the other.
+
+    It needs memory for two numbers of each sample of all leaves.
+
+    Parameters
+    ----------
+    result : LeavesResult
+        Result of :func:`solve_leaves`.
+    pool : LeafPool
+        Pool of the leaves, which has the dual vectors.
+
+    Returns
+    -------
+    StackedLeavesResult
+        The same result, as other solvers return it.
+    """
     last = result.history[-1]
     return StackedLeavesResult(
         leaves=result,
