@@ -25,7 +25,7 @@ from sklearn.model_selection import GridSearchCV
 
 import tessella
 from tessella import KernelPathCV, LearnedKernelSVC, LearnedKernelSVR
-from tessella.dask import DaskLearnedKernelSVC, DaskLearnedKernelSVR
+from tessella.dask import DaskLearnedKernelSVC, DaskLearnedKernelSVR, _estimators
 from tessella.persistence import ModelFileError
 
 PAIRS = [(DaskLearnedKernelSVC, LearnedKernelSVC), (DaskLearnedKernelSVR, LearnedKernelSVR)]
@@ -109,6 +109,14 @@ def test_scores_and_labels_of_collections(fitted, shape, kind):
         assert model.score(parts, *in_chunks(labels, rows=170)) == pytest.approx(0.8)
 
 
+def test_tasks_of_predictions_have_one_thread(fitted, monkeypatch):
+    model, X = fitted
+    monkeypatch.setattr(_estimators, "lazily", lambda own, *rest, **options: own.n_jobs)
+    wide = copy(model).set_params(n_jobs=2)
+    parts = da.from_array(X, chunks=(500, -1))
+    assert wide.predict(parts) == wide.decision_function(parts) == 1
+
+
 def test_empty_partitions(fitted):
     model, X = fitted
     X = X[np.argsort(X[:, 0])]
@@ -136,6 +144,8 @@ def test_what_is_wrong_is_said_before_the_work(client):
         DaskLearnedKernelSVR().predict(X)
     with pytest.raises(NotFittedError):
         DaskLearnedKernelSVC().decision_function(X)
+    with pytest.raises(NotFittedError):
+        DaskLearnedKernelSVC().score(X, y)
     with pytest.raises(NotFittedError):
         DaskLearnedKernelSVR().to_local()
 

@@ -92,6 +92,16 @@ def test_what_parts_tell_adds_up(rows, ends, classify):
         ) else np.testing.assert_array_equal(value, getattr(expected, name))
 
 
+def test_the_sample_of_many_chunks(rows):
+    X, y, weight = rows
+    cluster = Inline()
+    own = DaskRows(cluster, Chunks.of(cluster, *in_chunks(X, y, weight, rows=20)))
+    found = own.scan(100, classify=True, column=-1)
+    expected = scan(ArraySource(X, y, weight), 100, classify=True)
+    assert found.n_rows == expected.n_rows
+    np.testing.assert_array_equal(found.X, expected.X)
+
+
 def test_the_sample_of_a_scan(rows):
     """It has the rows of each class and the ends of the range, and those of the smallest rank."""
     X, y, weight = rows

@@ -80,9 +80,10 @@ class _OnCluster(BaseEstimator):  # type: ignore[misc]
         request = LeafRequest(DaskRows(cluster, chunks), chunks.names, begun)
         return local._learn_in_leaves(request, callback, monitor), None
 
-    def _lazily(self, X: Any, method: str, example: NDArray[Any]) -> Any:
+    def _lazily(self, X: Any, method: str, example: NDArray[Any], *, as_series: bool = True) -> Any:
         """Return what a method returns for the rows of a collection; `example` is that of none."""
-        return lazily(self.to_local().set_params(n_jobs=1), X, method, example)
+        model = self.to_local().set_params(n_jobs=1)
+        return lazily(model, X, method, example, as_series=as_series)
 
     def save(self, path: Any, *, metadata: dict[str, Any] | None = None) -> None:
         """Write the fitted model to one file, as an estimator without a cluster.
@@ -283,7 +284,8 @@ class DaskLearnedKernelSVR(_OnCluster, LearnedKernelSVR):
         """
         if not is_collection(X):
             return float(super().score(X, y, sample_weight))
-        return r_squared(self.predict(X), y, sample_weight)
+        predicted = self._lazily(X, "predict", np.empty(0), as_series=False)
+        return r_squared(predicted, y, sample_weight)
 
 
 class DaskLearnedKernelSVC(_OnCluster, LearnedKernelSVC):
@@ -470,4 +472,6 @@ class DaskLearnedKernelSVC(_OnCluster, LearnedKernelSVC):
         """
         if not is_collection(X):
             return float(super().score(X, y, sample_weight))
-        return accuracy(self.predict(X), y, sample_weight)
+        check_is_fitted(self, "kernel_")
+        predicted = self._lazily(X, "predict", self.classes_[:0], as_series=False)
+        return accuracy(predicted, y, sample_weight)

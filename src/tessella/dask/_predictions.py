@@ -13,7 +13,9 @@ from tessella.dask._chunks import is_array, is_frame
 from tessella.dask._cluster import ClusterError
 
 
-def lazily(model: Any, X: Any, method: str, example: NDArray[Any]) -> Any:
+def lazily(
+    model: Any, X: Any, method: str, example: NDArray[Any], *, as_series: bool = True
+) -> Any:
     """Return what a method of a fitted model returns for each row, as a collection.
 
     Parameters
@@ -26,6 +28,8 @@ def lazily(model: Any, X: Any, method: str, example: NDArray[Any]) -> Any:
         Name of the method.
     example : ndarray
         What the method returns for no rows.
+    as_series : bool
+        Whether one value for each row of a data frame is a series.
 
     Returns
     -------
@@ -38,7 +42,7 @@ def lazily(model: Any, X: Any, method: str, example: NDArray[Any]) -> Any:
         return _of_array(node, X, method, example)
     if not is_frame(X):
         raise ClusterError(f"X must be an array or a data frame, not a {type(X).__name__}.")
-    if example.ndim == 1:
+    if example.ndim == 1 and as_series:
         return _of_frame(node, X, method, example)
     parts = [delayed(_values)(part, node, method, example) for part in X.to_delayed()]
     shape = (np.nan, *example.shape[1:])
