@@ -38,22 +38,6 @@ class NewtonFactor(ABC):
     """A way to solve the equations for many right-hand sides."""
 
     @abstractmethod
-    def _multipliers(self, surplus: FloatArray) -> FloatArray:
-        """Return the multipliers of the equations of the sums."""
-        if len(surplus) < _MANY_MACHINES:
-            return np.linalg.solve(self._sums, surplus).astype(np.float64, copy=False)
-        factor, pivots = self._factored_sums
-        solution: FloatArray = lapack.dgetrs(factor, pivots, surplus)[0]
-        return solution
-
-    @cached_property
-    def _factored_sums(self) -> tuple[FloatArray, NDArray[np.int32]]:
-        """The factors of the equations of the sums, which serve all right-hand sides of a step."""
-        factor, pivots, failed = lapack.dgetrf(self._sums)
-        if failed:
-            raise np.linalg.LinAlgError("the equations of the sums are singular")
-        return factor, pivots
-
     def solve(self, rhs: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return w and ν for a right-hand side and the sums of the machines."""
 
@@ -75,6 +59,22 @@ class _Factorised(NewtonFactor):
     @cached_property
     def _sums(self) -> FloatArray:
         return self._sums_of_inverse()
+
+    def _multipliers(self, surplus: FloatArray) -> FloatArray:
+        """Return the multipliers of the equations of the sums."""
+        if len(surplus) < _MANY_MACHINES:
+            return np.linalg.solve(self._sums, surplus).astype(np.float64, copy=False)
+        factor, pivots = self._factored_sums
+        solution: FloatArray = lapack.dgetrs(factor, pivots, surplus)[0]
+        return solution
+
+    @cached_property
+    def _factored_sums(self) -> tuple[FloatArray, NDArray[np.int32]]:
+        """The factors of the equations of the sums, which serve all right-hand sides of a step."""
+        factor, pivots, failed = lapack.dgetrf(self._sums)
+        if failed:
+            raise np.linalg.LinAlgError("the equations of the sums are singular")
+        return factor, pivots
 
     def solve(self, rhs: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
         """See :meth:`NewtonFactor.solve`."""
