@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dask
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
+from reference.clusters import small_cluster
 
 
 @pytest.fixture(scope="module")
 def cluster():
     """Two processes with one thread each."""
-    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with LocalCluster(n_workers=2, **options) as own:
+    with small_cluster(2) as own:
         yield own
 
 

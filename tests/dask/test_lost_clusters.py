@@ -6,7 +6,13 @@ import gc
 
 import pytest
 from distributed import Client, Future, LocalCluster
-from reference.clusters import SETTINGS, assert_same_model, in_chunks, regression_rows
+from reference.clusters import (
+    SETTINGS,
+    assert_same_model,
+    in_chunks,
+    regression_rows,
+    small_cluster,
+)
 
 from tessella import LearnedKernelSVR
 from tessella.dask import ClusterError, DaskLearnedKernelSVR
@@ -24,12 +30,6 @@ class AtThird(Monitor):
         if done == 3 and not self.calls:
             self.calls += 1
             self.action()
-
-
-def small_cluster(**options):
-    return LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, **options
-    )
 
 
 def test_no_client():

@@ -10,8 +10,14 @@ import cloudpickle
 import dask
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
-from reference.clusters import SETTINGS, assert_same_model, in_chunks, regression_rows
+from distributed import Client
+from reference.clusters import (
+    SETTINGS,
+    assert_same_model,
+    in_chunks,
+    regression_rows,
+    small_cluster,
+)
 
 from tessella import LearnedKernelSVR
 from tessella.dask import ClusterError, DaskLearnedKernelSVR
@@ -66,13 +72,16 @@ def test_two_killed_workers(cluster, client, rows, expected, chunk):
     assert_same_model(found, expected, rows[0])
 
 
-def test_a_worker_that_comes_later(cluster, client, rows, expected):
-    client.wait_for_workers(2)
-    monitor = AtLeaf(n3=lambda: cluster.scale(3))
-    found = DaskLearnedKernelSVR(**SETTINGS)._fit(*in_chunks(*rows), callback=monitor)
-    assert_same_model(found, expected, rows[0])
-    client.wait_for_workers(3)
-    cluster.scale(2)
+def test_a_worker_that_comes_later(rows, expected):
+    with small_cluster(1) as cluster, Client(cluster) as client:
+
+        def another():
+            cluster.scale(2)
+            client.wait_for_workers(2)
+
+        model = DaskLearnedKernelSVR(**SETTINGS, client=client)
+        model._fit(*in_chunks(*rows), callback=AtLeaf(n3=another))
+    assert_same_model(model, expected, rows[0])
 
 
 def killed(*arguments):
@@ -88,10 +97,12 @@ def out_of_memory(*arguments):
 @pytest.fixture
 def fragile_cluster():
     """A cluster that gives a task up when its first worker has died."""
-    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
-        options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
-        with LocalCluster(n_workers=1, **options) as cluster, Client(cluster) as client:
-            yield client
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        small_cluster(1) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
 
 
 def test_a_task_that_kills_its_workers(fragile_cluster, rows, monkeypatch):

@@ -7,12 +7,14 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from distributed import Client
 from reference.clusters import (
     SETTINGS,
     assert_same_model,
     class_rows,
     in_chunks,
     regression_rows,
+    small_cluster,
 )
 
 from tessella import LearnedKernelSVC, LearnedKernelSVR
@@ -30,16 +32,17 @@ def expected(rows):
     return LearnedKernelSVR(**SETTINGS).fit(*rows)
 
 
-@pytest.mark.parametrize(("workers", "chunk"), [(2, 700), (1, 2000), (3, 311)])
-def test_any_number_of_workers_and_chunks(cluster, client, rows, expected, workers, chunk):
-    cluster.scale(workers)
-    client.wait_for_workers(workers)
-    while len(client.nthreads()) != workers:  # those to leave have not left yet
-        client.run_on_scheduler(lambda: None)
+@pytest.mark.parametrize("chunk", [2000, 700, 170])
+def test_chunks_of_any_size(client, rows, expected, chunk):
     found = DaskLearnedKernelSVR(**SETTINGS).fit(*in_chunks(*rows, rows=chunk, columns=2))
     assert_same_model(found, expected, rows[0])
-    cluster.scale(2)
-    client.wait_for_workers(2)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_any_number_of_workers(rows, expected, workers):
+    with small_cluster(workers) as cluster, Client(cluster) as client:
+        found = DaskLearnedKernelSVR(**SETTINGS, client=client).fit(*in_chunks(*rows, rows=311))
+    assert_same_model(found, expected, rows[0])
 
 
 def test_rows_in_memory(client, rows, expected):

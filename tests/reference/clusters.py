@@ -5,8 +5,15 @@ from __future__ import annotations
 import dask.array as da
 import numpy as np
 import pytest
+from distributed import LocalCluster
 
 SETTINGS = {"max_leaf_rows": 400, "tol": 3e-4, "n_jobs": 1}
+
+
+def small_cluster(workers=1):
+    """A cluster of processes with one thread each."""
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    return LocalCluster(n_workers=workers, **options)
 
 
 def regression_rows(count=2000, n=3, seed=0):
