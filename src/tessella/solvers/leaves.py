@@ -184,6 +184,11 @@ class LeavesResult:
         """Relative gap between the bounds."""
         return relative_gap(self.value, self.lower)
 
+    @property
+    def stacked_intercepts(self) -> FloatArray:
+        """Offsets of the machines of all leaves, one after the other."""
+        return np.concatenate([np.empty(0), *self.intercepts])
+
 
 def solve_leaves(
     pool: LeafPool,
@@ -402,8 +407,7 @@ class _LeavesRun:
         return as_solver_result(self._result(SolverStatus.INTERRUPTED), self.pool)
 
     def _result(self, status: SolverStatus) -> LeavesResult:
-        if not self._history:
-            self._history.append(self._entry(0.0))
+        history = self._history or [self._entry(0.0)]
         best, bound = self._best_names
         return LeavesResult(
             parameter=self._parameter,
@@ -413,7 +417,7 @@ class _LeavesRun:
             status=status,
             value=float(self._value),
             lower=float(self._bound),
-            history=tuple(self._history),
+            history=tuple(history),
             rounds=tuple(self._rounds),
         )
 
@@ -493,6 +497,8 @@ class _LeavesRun:
                 n_bytes += n_bytes_of(answer)
                 taken(k, answer)
                 done += 1
+                if answer.stopped is SolverStatus.INTERRUPTED:  # Ctrl-C within the machines
+                    raise KeyboardInterrupt
                 self._monitor.leaf(done, self.pool.n_leaves, lambda: self._unfinished(P))
         except KeyboardInterrupt:
             self._keep_part(P, total, done)
@@ -524,7 +530,7 @@ class _LeavesRun:
             status=result.status,
             parameter=P,
             w=self.pool.stacked("w"),
-            intercept=np.concatenate(result.intercepts),
+            intercept=result.stacked_intercepts,
             value=result.value,
             bound=result.lower,
             n_iter=len(result.history) - 1,
@@ -782,7 +788,7 @@ def as_solver_result(result: LeavesResult, pool: LeafPool) -> StackedLeavesResul
         status=result.status,
         parameter=result.parameter,
         w=pool.stacked(result.best),
-        intercept=np.concatenate(result.intercepts),
+        intercept=result.stacked_intercepts,
         value=result.value,
         bound=result.lower,
         n_iter=len(result.history) - 1,
