@@ -226,7 +226,7 @@ class _LeavesFit:
             most = _GRADIENT_VALUES // max(1, sample.shape[1])
             count = min(_MOST_GRADIENTS, max(_LEAST_GRADIENTS, most))
             rows = sample[:count]
-            gradients = gradients_of(partial(_base_scores, base), box, rows)
+            gradients = gradients_of(partial(_scaled_scores, base, seen.X[:count]), rows)
         groups = seen.X[:, self._column] if self._column >= 0 else np.empty(0)
         return Cuts(
             largest=self._largest,
@@ -428,19 +428,23 @@ def _of_leaves(result: SolverResult) -> LeavesResult:
     return result.leaves
 
 
-def gradients_of(
-    function: Callable[[FloatArray], FloatArray], box: Any, rows: FloatArray
-) -> FloatArray:
-    """Return gradients of the scores of a function at rows of the unit cube, by differences.
+def _scaled_scores(base: Any, X: FloatArray, scaled: FloatArray) -> FloatArray:
+    """Return the scores of the base function for rows that differ from X in scaled features."""
+    box = base.kernel_.box
+    moved = X.copy()
+    moved[:, box.kept] = box.invert(scaled)
+    return _base_scores(base, moved)
 
-    With several machines, each row has the gradient of each of them, one machine after the other.
+
+def gradients_of(function: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
+    """Return gradients of the scores of a function at scaled rows, by differences.
+
+    With several machines, each row has the leading direction of the gradients of all of them.
 
     Parameters
     ----------
     function : callable
-        Scores of rows in the units of the data, one column for each machine.
-    box : UnitBox
-        Scaling of the features.
+        Scores of scaled rows, one column for each machine.
     rows : ndarray of shape (k, n_scaled)
         Scaled rows. Differences do not leave their range, which need not be that of the unit cube.
         The slope along a feature without a range is zero.
@@ -452,11 +456,10 @@ def gradients_of(
         for sign in (1.0, -1.0):
             moved = rows.copy()
             moved[:, j] = np.clip(moved[:, j] + sign * step, low[j], high[j])
-            ends.append((moved[:, j], function(box.invert(moved))))
+            ends.append((moved[:, j], function(moved)))
         (right, above), (left, below) = ends
         slopes.append((above - below) / np.where(right > left, right - left, np.inf)[:, None])
     gradients: FloatArray = np.stack(slopes, axis=2)  # rows, machines, features
-    # A row stands for itself once, so that its machines are summed by their root mean square.
     return gradients[:, 0] if gradients.shape[1] == 1 else _combined(gradients)
 
 
