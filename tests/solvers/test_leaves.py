@@ -29,6 +29,8 @@ from tessella.solvers import (
 )
 from tessella.solvers import fixed as solve_fixed
 from tessella.solvers._curvature import curvature
+from tessella.solvers._leaf_tasks import Wanted, solve_leaf
+from tessella.solvers.leaves import n_bytes_of
 from tessella.svm import DualProblem
 
 EVERYTHING = LeavesSettings(curved=10**6, moving=10**6)
@@ -298,3 +300,39 @@ def test_samples_that_machines_share_are_the_same_rows():
     part = leaf.subset(samples, weight)
     assert part.rows.shape == (10, 2)
     assert part.dual.linear == pytest.approx(dual.linear[samples])
+
+
+def test_bytes_of_arrays_are_counted_wherever_they_are():
+    leaf = some_leaves(30, 1)[0]
+    _, answer = solve_leaf(
+        leaf, np.zeros(30), leaf.bound().cone.centre, 1e-3, None, Wanted(), n_jobs=1
+    )
+    gradient = answer.evidence.gradient
+    assert n_bytes_of(answer) == gradient.nbytes + answer.evidence.intercept.nbytes
+    assert n_bytes_of([{"a": np.zeros(3)}, (np.zeros(2), "text", None)]) == 40
+    assert n_bytes_of(SolverStatus.TIME_LIMIT) == 0
+
+
+def test_a_leaf_without_time_ends_the_run_with_all_leaves():
+    """A leaf that is stopped keeps its best vector, and the others are solved as well."""
+    leaves, stopped = some_leaves(300, 6), []
+
+    class Watch(Monitor):
+        def leaf(self, done, total, answer):
+            stopped.append(done)
+
+    class Hurried(LocalLeaves):
+        def map(self, task, arguments, **options):
+            if task is solve_leaf:
+                given = arguments
+                seconds = [1e-9 if k == 2 else None for k in range(6)]
+                arguments = lambda k: (*given(k)[:2], seconds[k], given(k)[3])  # noqa: E731
+            return super().map(task, arguments, **options)
+
+    pool = Hurried.of(leaves, 1)
+    cone = leaves[0].bound().cone
+    result = solve_leaves(pool, cone, cone.centre, callback=Watch(), time_limit=1e3)
+    assert result.status is SolverStatus.TIME_LIMIT
+    assert stopped == [1, 2, 3, 4, 5, 6]
+    again = stacked(leaves).certificate(result.parameter, pool.stacked(result.best))
+    assert result.value == pytest.approx(again.upper, rel=1e-9)

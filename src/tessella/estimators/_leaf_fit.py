@@ -59,6 +59,7 @@ LEAST_LEAF_ROWS = 50
 _BASE_LEAVES = 2  # rows of the base function, as a multiple of the rows of a leaf
 _BASE_PART = 4  # and at most this part of all rows
 _BASE_TOL = 1e-2
+_BASE_ITERATIONS = 1000  # whatever the limit of passes over the leaves
 _BASE_TIME = 0.25  # of the time limit
 _MOST_GRADIENTS, _LEAST_GRADIENTS, _GRADIENT_VALUES = 3000, 300, 100_000
 _FEW = 2  # rows that are enough to bind a kernel set to
@@ -204,10 +205,16 @@ class _LeavesFit:
         After Ctrl-C there is no partition yet, and so no model to keep.
         """
         estimator, limit = self._estimator, self._estimator.time_limit
-        own = {"max_leaf_rows": None, "checkpoint": None, "verbose": 0, "warm_start": False}
+        own: dict[str, Any] = {
+            "max_leaf_rows": None,
+            "checkpoint": None,
+            "verbose": 0,
+            "warm_start": False,
+        }
+        own |= {"max_iter": _BASE_ITERATIONS, "tol": max(_BASE_TOL, estimator.tol)}
         if limit is not None:
             own["time_limit"] = _BASE_TIME * limit
-        model = clone(estimator).set_params(**own, tol=max(_BASE_TOL, estimator.tol))
+        model = clone(estimator).set_params(**own)
         vars(model).pop("_skl_callbacks", None)  # which follow the whole fit
         X, y, weight = estimator._base_rows(seen, model)
         with warnings.catch_warnings():

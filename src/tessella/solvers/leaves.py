@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -800,6 +801,8 @@ def as_solver_result(result: LeavesResult, pool: LeafPool) -> StackedLeavesResul
 
 def n_bytes_of(value: Any) -> int:
     """Return the bytes of the arrays in an object, its attributes and its items."""
+    if isinstance(value, type | Enum):  # the members of an enumeration refer to each other
+        return 0
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, dict):
