@@ -64,10 +64,13 @@ class LeavesSettings:
         Largest number of passes of the descent that finds a first parameter if it is large.
     averaged : float
         Weight of the last dual vectors in the average of these passes.
-    moving : int
-        Number of samples of all leaves that move in a joint step.
-    least_moving : int
-        Smallest number of them in a leaf.
+    moving, moving_of_leaf : int
+        Number of samples of all leaves that move in a joint step, or their number in a leaf if
+        that is more. If fewer move, their bounds keep them from proving what P could.
+    most_moving, least_moving : int
+        Largest number of all of them, and smallest number in a leaf. With so many leaves that both
+        are impossible, no samples move: the dual vectors of many leaves prove a good bound by
+        themselves when P is near the optimum.
     curved : int
         Number of leaves whose Hessians stand for those of all leaves.
     directions : int
@@ -109,7 +112,9 @@ class LeavesSettings:
     passes: int = 8
     averaged: float = 0.4
     moving: int = 4000
+    moving_of_leaf: int = 50
     least_moving: int = 8
+    most_moving: int = 24_000
     curved: int = 16
     directions: int = 32
     whole: int = 64
@@ -461,9 +466,10 @@ class _LeavesRun:
             "move", move_leaf, lambda k: (P, *moves.get(k, nothing)), read="w", write="moved"
         )
 
-    def certified_average(self, P: Point) -> SumOfLeaves:
-        """Return the sum for the average of the dual vectors of some passes."""
-        return self._summed("certify", certify_leaf, lambda _: (P,), read="average")
+    def certified_vectors(self, P: Point, name: str) -> SumOfLeaves:
+        """Return the sum for the dual vectors of a name."""
+        self.phase(f"certificate of {self.pool.n_leaves} leaves")
+        return self._summed("certify", certify_leaf, lambda _: (P,), read=name)
 
     def solved(
         self, P: Point, tol: float, wanted: Callable[[int], Wanted], taken: Callable[..., None]
@@ -559,7 +565,7 @@ class _Rounds:
         self._knows_face = self._cone.dimension <= settings.whole * (settings.whole + 1) // 2
         self._moving: dict[int, MovingSamples] = {}
         self._curvature: FloatArray | None = None
-        self._averaged = False
+        self._averaged, self._joint_pays = False, True
         self._last_gap, self._small_gains = np.inf, 0
         self._curved = set(spread_numbers(self._pool.n_leaves, settings.curved))
 
@@ -614,7 +620,7 @@ class _Rounds:
         run.keep(P, total, "w")
         if self._averaged:
             self._pool.mix("average", "w", self._settings.averaged)
-            run.keep(P, run.certified_average(P), "average")
+            run.keep(P, run.certified_vectors(P, "average"), "average")
         else:
             self._pool.copy("w", "average")
         self._averaged = True
@@ -649,7 +655,12 @@ class _Rounds:
                 # pass follows, whose machines are solved already.
                 self._choose_face(P, D, spectrum)
                 continue
-            self._joint_step(P)
+            if self._joint_pays:
+                gap = run.gap
+                self._joint_step(P)
+                self._joint_pays = run.gap <= settings.gain * gap
+            else:
+                self._joint_pays = True  # after another pass
             if self._is_stuck():
                 return SolverStatus.STALLED
             before, step = (P, D, value), 1.0
@@ -665,6 +676,14 @@ class _Rounds:
         return self._small_gains >= 2 * settings.patience
 
     @property
+    def _n_moving(self) -> int:
+        """Number of samples of all leaves that move in a joint step."""
+        settings, n_leaves = self._settings, self._pool.n_leaves
+        if settings.least_moving * n_leaves > settings.most_moving:
+            return 0
+        return min(max(settings.moving, settings.moving_of_leaf * n_leaves), settings.most_moving)
+
+    @property
     def _closeness(self) -> float:
         """Factor of the accuracy of the model, smaller after rounds of small gain."""
         return 1.0 if self._small_gains < self._settings.patience else 0.01
@@ -673,14 +692,15 @@ class _Rounds:
         """Solve the machines of all leaves, and take what the steps of the coordinator need."""
         settings = self._settings
         self._moving = {}
-        share = settings.moving / max(1, self._total)
+        share = self._n_moving / max(1, self._total)
         curved: list[tuple[int, FloatArray]] = []
 
         def wanted(k: int) -> Wanted:
             if not self._knows_face:
                 return Wanted()
-            count = max(settings.least_moving, round(share * self._pool.sizes[k]))
-            return Wanted(count, k in self._curved, self._face)
+            count = round(share * self._pool.sizes[k])
+            least = settings.least_moving if self._n_moving else 0
+            return Wanted(max(least, count), k in self._curved, self._face)
 
         def taken(k: int, answer: LeafAnswer) -> None:
             if answer.moving is not None:
