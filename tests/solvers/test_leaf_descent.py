@@ -7,16 +7,14 @@ import pytest
 from solvers.test_leaves import solved, some_leaves, stacked
 
 from tessella.cones import PSD
-from tessella.kernels import StackedKernels, TessellatedKernels, bind_to_machines
-from tessella.problems import SaddlePoint
-from tessella.solvers import LeafProblem, LeavesSettings, LocalLeaves, SolverStatus, solve_leaves
-from tessella.solvers import fixed as solve_fixed
+from tessella.kernels import TessellatedKernels, bind_to_machines
+from tessella.solvers import LeafProblem, LeavesSettings, LocalLeaves, SolverStatus, joint
 from tessella.solvers._factor_descent import FLOOR
 from tessella.solvers._leaf_descent import _Descent, parameter_by_passes
 from tessella.svm import DualProblem
 
 
-def many_features(m=60, count=2, n=12, loss="squared", seed=0):
+def many_features(m=60, count=2, n=12, loss="squared", C=3.0, seed=0):
     """Leaves whose function depends on other features in each of them."""
     rng = np.random.default_rng(seed)
     X = rng.random((m, n))
@@ -26,9 +24,9 @@ def many_features(m=60, count=2, n=12, loss="squared", seed=0):
         f = np.sin(4 * X[own, k % n]) * X[own, (k + 1) % n]
         y = (f - f.mean()) / f.std() + 0.1 * rng.standard_normal(len(own))
         if loss == "squared":
-            dual = DualProblem.ridge(y[:, None], 3.0)
+            dual = DualProblem.ridge(y[:, None], C)
         else:
-            dual = DualProblem.regression(y, 3.0, 0.05)
+            dual = DualProblem.regression(y, C, 0.3)
         leaves.append(LeafProblem(kernels, X[own], (np.arange(len(own)),), dual))
     return leaves
 
@@ -40,9 +38,13 @@ def exact(leaves):
 
     def solve(P):
         calls.append(P)
-        at = SaddlePoint(whole.kernels, whole.dual, P)
-        result = solve_fixed(at, tol=1e-10)
-        return result.value, whole.at(result.w).gradient
+        w = []
+        for part, loss in zip(whole.kernels.machines, whole.dual.losses, strict=True):
+            A = part.gram(P) + np.diag(1.0 / loss.C)
+            solutions = np.linalg.solve(A, np.column_stack([loss.target, np.ones(len(A))]))
+            w.append(solutions @ [1.0, -solutions[:, 0].sum() / solutions[:, 1].sum()])
+        D = whole.at(np.concatenate(w)).gradient
+        return whole.dual.kappa(np.concatenate(w)) - 0.5 * float(np.sum(D * P)), D
 
     return whole, solve, calls
 
@@ -73,15 +75,9 @@ def test_the_descent_takes_so_many_passes_and_gets_better(passes):
     found, centre = solve(P)[0], solve(whole.cone.centre)[0]
     assert found < centre
     if passes == 12:
-        optimum = parameter_value(whole)
+        optimum = joint(whole, tol=1e-4).value
         assert found <= min(values) * (1 + 1e-2)
         assert found <= optimum * 1.1
-
-
-def parameter_value(whole):
-    from tessella.solvers import joint
-
-    return joint(whole, tol=1e-4).value
 
 
 def test_a_step_that_raises_the_value_is_shortened():
@@ -96,14 +92,14 @@ def test_a_step_that_raises_the_value_is_shortened():
         return values[-1], -2.0 * A
 
     found = _Descent(solve, cone, 1e-9, 60).parameter(cone.centre)
-    assert np.sum(np.diag([1.0, 2.0, 3.0]) * found) < 1.05 * cone.degree / 1.0 * 1.0
-    assert values[-1] <= values[0]
+    assert np.sum(np.diag([1.0, 2.0, 3.0]) * found) < 1.05 * cone.degree
+    assert max(values) == values[0]
 
 
-@pytest.mark.parametrize("loss", ["squared", "tube"])
-def test_a_large_cone_is_solved_in_a_face(loss):
+@pytest.mark.parametrize(("loss", "C"), [("squared", 0.1), ("tube", 0.05)])
+def test_a_large_cone_is_solved_in_a_face(loss, C):
     """With 70 features, the parameter has more than 64 rows."""
-    leaves = many_features(120, 3, n=70, loss=loss)
+    leaves = many_features(1200 if loss == "tube" else 400, 4, n=70, loss=loss, C=C)
     cone = leaves[0].bound().cone
     settings = LeavesSettings()
     assert cone.dimension > settings.whole * (settings.whole + 1) // 2
@@ -114,14 +110,6 @@ def test_a_large_cone_is_solved_in_a_face(loss):
     again = whole.certificate(result.parameter, pool.stacked("best"))
     assert result.value == pytest.approx(again.upper, rel=1e-8)
     assert result.lower == pytest.approx(whole.at(pool.stacked("bound")).lower, rel=1e-8)
-
-
-def test_rounds_in_a_face_without_a_first_parameter():
-    leaves = many_features(120, 3, n=70)
-    cone = leaves[0].bound().cone
-    pool = LocalLeaves.of(leaves, 1)
-    result = solve_leaves(pool, cone, cone.centre, tol=1e-2, learned=True, max_iter=200)
-    assert result.gap <= 1e-2
 
 
 # ------------------------------------------------------------------------------- pools and kernels
@@ -170,14 +158,13 @@ def test_machines_of_some_rows_and_of_all_rows():
     assert shared.gradient(w) == pytest.approx(expected)
     some = [np.arange(12), np.arange(5, 20)]
     apart = bind_to_machines(kernels, X, some)
-    assert isinstance(apart, StackedKernels)
     assert [part.n_samples for part in apart.machines] == [12, 15]
     for part, own in zip(apart.machines, some, strict=True):
         assert part.gram(P) == pytest.approx(K[np.ix_(own, own)])
 
 
 def test_a_run_that_is_stopped_within_the_passes_keeps_the_best():
-    leaves = many_features(120, 3, n=70)
+    leaves = many_features(120, 3, n=70, C=0.1)
     result, pool = solved(leaves, tol=1e-6, settings=LeavesSettings(), max_iter=2)
     assert result.status is SolverStatus.MAX_ITER
     assert len(result.history) == 3
