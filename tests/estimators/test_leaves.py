@@ -13,6 +13,7 @@ from estimators.leaf_cases import (
     THREE,
     X,
     Y,
+    base_scores,
     leaf_scores,
     scores,
     slow_leaves,
@@ -413,3 +414,10 @@ def test_raw_features_of_a_dictionary_have_gradients_too():
     directions = model.leaves_.partition.trees[0].directions
     assert np.isfinite(directions).all()
     assert (np.abs(directions[0]) > 1e-12).all()  # along a gradient, not along a feature
+
+
+def test_the_base_function_has_the_weights_of_the_classes():
+    """Of labels that do not depend on the features, it gives the heavy one."""
+    labels = np.random.default_rng(0).choice(["no", "yes"], len(X))
+    model = LearnedKernelSVC(0.1, class_weight={"yes": 20.0}, **LEAVES).fit(X, labels)
+    assert (base_scores(model, X) > 0).mean() > 0.95

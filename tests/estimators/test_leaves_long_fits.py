@@ -37,15 +37,16 @@ TIGHT = 1e-5
 
 
 class Stopping(Monitor):
-    """Does something after some leaves of the first pass over all of them, or at a record."""
+    """Does something after some leaves of a pass over all of them, or at a record."""
 
-    def __init__(self, action, *, leaf=None, record=None):
+    def __init__(self, action, *, leaf=None, record=None, in_pass=1):
         self.action, self.at_leaf, self.at_record = action, leaf, record
+        self.in_pass = in_pass
         self.passes = 0
 
     def leaf(self, done, total, answer):
         self.passes += done == 1
-        if done == self.at_leaf and self.passes == 1:
+        if done == self.at_leaf and self.passes == self.in_pass:
             self.action()
 
     def record(self, record, answer):
@@ -241,6 +242,16 @@ def test_ctrl_c_keeps_a_model_that_says_what_it_is_worth(name):
     assert ends[4] == ends[-1]  # the others have constants
 
 
+@pytest.mark.parametrize("name", ["three classes", "ridge"])
+def test_ctrl_c_in_a_later_pass_keeps_the_pass_before(name):
+    model, y = CASES[name]
+    model = clone(model).set_params(tol=1e-12)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        part = clone(model)._fit(X, y, callback=Stopping(interrupt, leaf=2, in_pass=2))
+    assert slow_value(part, X, y) == pytest.approx(part.objective_, rel=1e-7)
+    assert part.score(X, y) > 0.9
+
+
 def test_ctrl_c_within_the_machines_of_a_leaf_ends_the_pass(monkeypatch):
     """The solver of the machines turns Ctrl-C into a status, which is not that of one leaf."""
     count = [0]
@@ -376,10 +387,11 @@ def test_temporary_folders_are_gone_if_the_rows_fail(scratch, mapped, monkeypatc
             raise OSError("of a test")
 
     monkeypatch.setattr(ArraySource, "batches", failing)
-    with pytest.raises(OSError, match="of a test"):
+    with pytest.raises(OSError, match="of a test") as caught:
         LearnedKernelRidge(**LEAVES).fit(mapped, Y)
     assert count == [2]
     assert not list(scratch.iterdir())
+    assert caught.tb is not None  # which keeps all objects of the fit
 
 
 def test_memory_of_a_fit_from_disk_does_not_grow_with_the_rows(monkeypatch, scratch, tmp_path):

@@ -166,6 +166,17 @@ def test_a_column_of_groups_that_is_wrong(column, path):
         tessella.load(path)
 
 
+@pytest.mark.parametrize("column", [7, -2, -1, 1.5, "x", None])
+def test_a_column_of_groups_that_is_none(column, models, tmp_path):
+    path = tmp_path / "groups.tsl"
+    tessella.save(models["groups"], path)
+    fitted = json.loads(members_of(path)["manifest.json"])["fitted"]
+    fitted["leaves_"]["params"]["partition"]["params"]["column"] = column
+    rewrite(path, members_of(path), fitted=fitted)
+    with pytest.raises(ModelFileError, match="fit together"):
+        tessella.load(path)
+
+
 @pytest.mark.parametrize("name", ["intercept", "dual_coef", "support_vectors"])
 def test_a_base_function_that_is_no_function(name, path):
     wrong = array_in(path, BASE.format(name))

@@ -286,6 +286,14 @@ def test_a_known_pair_is_where_a_run_goes_on():
     )
     assert again.value == pytest.approx(first.value, rel=1e-12)
     assert again.lower == pytest.approx(first.lower, rel=1e-9)
+    # The next pass begins with the known vectors, which are nearly solutions.
+    steps = []
+    for callback in (Known(), None):
+        fresh = LocalLeaves.of(leaves, 1)
+        options = {"tol": 1e-9, "learned": True, "max_iter": 1}
+        run = solve_leaves(fresh, cone, first.parameter, callback=callback, **options)
+        steps.append(run.history[0].svm_iter)
+    assert steps[0] < steps[1]
 
 
 def test_samples_that_machines_share_are_the_same_rows():
