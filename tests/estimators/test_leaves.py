@@ -418,6 +418,6 @@ def test_raw_features_of_a_dictionary_have_gradients_too():
 
 def test_the_base_function_has_the_weights_of_the_classes():
     """Of labels that do not depend on the features, it gives the heavy one."""
-    labels = np.random.default_rng(0).choice(["no", "yes"], len(X))
+    labels = np.random.default_rng(0).choice(["no", "yes"], len(X), p=[0.7, 0.3])
     model = LearnedKernelSVC(0.1, class_weight={"yes": 20.0}, **LEAVES).fit(X, labels)
     assert (base_scores(model, X) > 0).mean() > 0.95

@@ -201,3 +201,16 @@ def test_each_group_has_the_tree_of_its_own_rows():
         alone = cut_tree(A[group == own], CutRule(40))
         assert np.array_equal(leaf[group == own], first + alone.leaf_of(A[group == own]))
         first += alone.n_leaves
+
+
+@pytest.mark.parametrize(("column", "sound"), [(0, True), (2, True), (3, False), (-2, False)])
+def test_the_column_of_groups_is_one_of_the_data(column, sound):
+    A, group = rows(60), np.arange(60) % 2.0
+    partition = Partition((grouped_tree(A, CutRule(20), group, np.arange(2.0)),), column)
+    assert partition.is_sound(3, 3) == sound
+
+
+@pytest.mark.parametrize("column", [0.5, "x", None])
+def test_the_column_of_groups_is_a_number(column):
+    A, group = rows(60), np.arange(60) % 2.0
+    assert not Partition((grouped_tree(A, CutRule(20), group, [0.0, 1.0]),), column).is_sound(3, 3)
