@@ -408,7 +408,7 @@ def function(A, *slopes):
     return np.column_stack([np.sin(A @ slope) for slope in slopes])
 
 
-@pytest.mark.parametrize("unit", [1.0, 1e4])
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
 def test_gradients_are_those_of_the_function(unit):
     A = 3.0 + unit * np.random.default_rng(0).random((200, 3))  # not in the unit cube
     slope = np.array([1.0, -2.0, 0.0]) / unit

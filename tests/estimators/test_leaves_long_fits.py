@@ -55,10 +55,13 @@ class Stopping(Monitor):
 
 
 class Seen(Monitor):
-    """The records of a run, and how many leaves were solved before the first one."""
+    """The records of a run, and its phases."""
 
     def __init__(self):
-        self.records = []
+        self.records, self.phases = [], []
+
+    def phase(self, text):
+        self.phases.append(text)
 
     def record(self, record, answer):
         self.records.append(record)
@@ -107,6 +110,8 @@ def test_a_fit_goes_on_from_its_checkpoint(name, tmp_path):
     seen = Seen()
     model._fit(X, y, callback=seen)
     assert model.history_[: len(part.history_)] == part.history_
+    # The kernel of the checkpoint is known, so that none is learned on a sample.
+    assert not [text for text in seen.phases if text.startswith("first kernel")]
     assert seen.records[0].gap <= part.gap_ * (1 + 1e-6)
     assert model.gap_ <= TIGHT
     whole = clone(model).set_params(checkpoint=None).fit(X, y)
