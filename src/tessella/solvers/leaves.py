@@ -17,7 +17,7 @@ from tessella.problems import Certificate, LeafEvidence, SumOfLeaves
 from tessella.solvers._fallback import run_solver
 from tessella.solvers._iterate import best_iterate
 from tessella.solvers._leaf_descent import parameter_by_passes
-from tessella.solvers._leaf_pool import LeafPool
+from tessella.solvers._leaf_pool import LeafPool, PartOfPool
 from tessella.solvers._leaf_tasks import (
     LeafAnswer,
     MovingSamples,
@@ -29,7 +29,7 @@ from tessella.solvers._leaf_tasks import (
     stacked_leaves,
     stacked_problem,
 )
-from tessella.solvers._monitor import Callback, as_monitor
+from tessella.solvers._monitor import Callback, Monitor, as_monitor
 from tessella.solvers._quadratic_model import QuadraticModel
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
 from tessella.solvers._run import StopRun
@@ -56,6 +56,9 @@ class LeavesSettings:
         Number of samples of a leaf, of which its part in the first parameter needs no more.
     sampled_leaves : int
         Largest number of leaves that samples are taken from.
+    whole_leaves, many_leaves : int
+        Number of leaves from which the first parameter is learned as a whole, and smallest number
+        of leaves for which this is worthwhile.
     sample_time : float
         Largest part of the time limit for the first parameter.
     sample_tol : float
@@ -107,6 +110,8 @@ class LeavesSettings:
     least_sample: int = 4000
     sample_of_leaf: int = 160
     sampled_leaves: int = 256
+    whole_leaves: int = 64
+    many_leaves: int = 256
     sample_time: float = 0.25
     sample_tol: float = 1e-2
     passes: int = 8
@@ -115,7 +120,7 @@ class LeavesSettings:
     moving_of_leaf: int = 50
     least_moving: int = 8
     most_moving: int = 24_000
-    curved: int = 16
+    curved: int = 32
     directions: int = 32
     whole: int = 64
     accuracy: float = 1e-2
@@ -262,6 +267,32 @@ def solve_leaves(
     A pass costs one warm support vector machine in each leaf, and a certificate. A leaf returns
     some multiple of the size of the parameter. The steps of the coordinator do not depend on the
     number of rows.
+
+    See Also
+    --------
+    LocalLeaves : Leaves whose tasks run in threads.
+    tessella.problems.SumOfLeaves : The certificate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.kernels import TessellatedKernels
+    >>> from tessella.solvers import LeafProblem, LocalLeaves, solve_leaves
+    >>> from tessella.svm import DualProblem
+    >>> X = np.random.default_rng(0).random((200, 2))
+    >>> y = np.sin(8 * X[:, 0]) * X[:, 1]
+    >>> kernels = TessellatedKernels().resolve(X)
+    >>> leaves = []
+    >>> for rows in (np.flatnonzero(X[:, 0] < 0.5), np.flatnonzero(X[:, 0] >= 0.5)):
+    ...     dual = DualProblem.regression(y[rows], 10.0, 0.05)
+    ...     leaves.append(LeafProblem(kernels, X[rows], (np.arange(len(rows)),), dual))
+    >>> pool = LocalLeaves.of(leaves, n_jobs=1)
+    >>> cone = leaves[0].bound().cone
+    >>> result = solve_leaves(pool, cone, cone.centre)
+    >>> result.gap <= 1e-3
+    True
+    >>> pool.vector(result.best, 1).shape == (leaves[1].dual.size,)
+    True
     """
     run = _LeavesRun(pool, cone, parameter0, fixed, tol, max_iter, time_limit, n_jobs, callback)
     return run.to_end(learned, settings)
@@ -552,6 +583,17 @@ class _LeavesRun:
         return next((own.seconds for own in reversed(self._rounds) if own.kind == "solve"), 0.0)
 
 
+class _Phases(Monitor):
+    """Tells the phases of a run on some leaves to the run on all of them."""
+
+    def __init__(self, run: _LeavesRun) -> None:
+        self._run = run
+
+    def phase(self, text: str) -> None:
+        """See :meth:`Monitor.phase`."""
+        self._run.phase(f"first kernel: {text}")
+
+
 class _Rounds:
     """The rounds of a run: passes over the leaves, and the steps of the coordinator."""
 
@@ -607,6 +649,32 @@ class _Rounds:
             max_iter=_MANY_ITERATIONS,
             time_limit=None if left is None else settings.sample_time * left,
             n_jobs=run.n_jobs,
+        )
+        if result.status is SolverStatus.INTERRUPTED:
+            raise KeyboardInterrupt
+        return self._parameter_of_some(result.parameter)
+
+    def _parameter_of_some(self, P: Point) -> Point:
+        """Return the parameter of some whole leaves, if these are a small part of many.
+
+        It is nearer to that of all leaves than the parameter of a sample of rows, whose C is
+        raised.
+        """
+        run, settings = self._run, self._settings
+        leaves = spread_numbers(self._pool.n_leaves, settings.whole_leaves)
+        if self._pool.n_leaves < settings.many_leaves:
+            return P
+        left = run.seconds_left
+        result = solve_leaves(
+            PartOfPool(self._pool, leaves),
+            self._cone,
+            P,
+            tol=settings.sample_tol,
+            time_limit=None if left is None else settings.sample_time * left,
+            n_jobs=run.n_jobs,
+            callback=_Phases(run),
+            learned=True,
+            settings=settings,
         )
         if result.status is SolverStatus.INTERRUPTED:
             raise KeyboardInterrupt
@@ -801,7 +869,22 @@ class StackedLeavesResult(SolverResult):
 
 
 def as_solver_result(result: LeavesResult, pool: LeafPool) -> StackedLeavesResult:
-    """Return a result with the dual vectors of all leaves, one leaf after the other."""
+    """Return a result with the dual vectors of all leaves, one leaf after the other.
+
+    It needs memory for two numbers of each sample of all leaves.
+
+    Parameters
+    ----------
+    result : LeavesResult
+        Result of :func:`solve_leaves`.
+    pool : LeafPool
+        Pool of the leaves, which has the dual vectors.
+
+    Returns
+    -------
+    StackedLeavesResult
+        The same result, as other solvers return it.
+    """
     last = result.history[-1]
     return StackedLeavesResult(
         leaves=result,
@@ -825,6 +908,8 @@ def n_bytes_of(value: Any) -> int:
         return 0
     if isinstance(value, np.ndarray):
         return value.nbytes
+    if isinstance(value, Enum):
+        return 0
     if isinstance(value, dict):
         return sum(map(n_bytes_of, value.values()))
     if isinstance(value, list | tuple):
