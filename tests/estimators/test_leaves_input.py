@@ -19,6 +19,7 @@ from tessella import (
     TessellatedKernels,
 )
 from tessella.estimators import _leaf_rows
+from tessella.estimators._warm_start import PreviousFit
 from tessella.inspection import (
     feature_relevance,
     interaction_relevance,
@@ -306,6 +307,7 @@ def test_a_warm_start_from_another_kernel_set_is_a_cold_one():
 
 def test_a_warm_start_between_leaves_and_one_machine():
     model = LearnedKernelRidge(warm_start=True, max_leaf_rows=120, n_jobs=1).fit(X, Y)
+    assert PreviousFit.of(model).coefficients is None  # of other machines
     model.set_params(max_leaf_rows=None).fit(X, Y)
     whole = LearnedKernelRidge(n_jobs=1).fit(X, Y)
     assert not hasattr(model, "leaves_")
