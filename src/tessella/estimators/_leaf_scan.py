@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,9 +56,10 @@ class Scan:
 def scan(source: RowSource, count: int, *, classify: bool, column: int = -1) -> Scan:
     """Read all rows once.
 
-    The sample has `count` rows whose features have the smallest hash values, so that it does not
+    The sample has the `count` distinct rows with the smallest hash values, so that it does not
     depend on the order of the rows, the rows with the smallest and the largest value of each
-    feature, so that the range of the sample is that of the data, and some rows of each class.
+    feature, so that the range of the sample is that of the data, and some rows of each class. Rows
+    with equal features and targets are merged, and their weights are added up.
 
     Parameters
     ----------
@@ -90,7 +92,13 @@ class _Held:
 
     def plus(self, other: _Held) -> _Held:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return _Held(*(np.concatenate(pair) for pair in pairs))
+        return _Held(*(np.concatenate(pair) for pair in pairs)).merged()
+
+    def merged(self) -> _Held:
+        """Return distinct rows in the order of their hash values, with their total weights."""
+        rank, first, place = np.unique(self.rank, return_index=True, return_inverse=True)
+        weight = np.bincount(place, self.weight).astype(np.float64, copy=False)
+        return _Held(self.X[first], self.y[first], weight, rank)
 
 
 @dataclass
@@ -118,7 +126,7 @@ class _Seen:
         X, y, weight = batch.X[used], batch.y[used], batch.weight[used]
         self.n_rows += len(used)
         self.total += float(weight.sum())
-        rows = _Held(X, y, weight, row_hash(X))
+        rows = _Held(X, y, weight, row_hash(np.column_stack([X, target_numbers(y)]))).merged()
         self._extend_range(rows)
         if self.classify:
             self._count_classes(y, weight)
@@ -135,10 +143,9 @@ class _Seen:
         self.low = low if self.low is None else np.minimum(self.low, low)
         self.high = high if self.high is None else np.maximum(self.high, high)
         known = rows if self.extremes is None else self.extremes.plus(rows)
-        order = np.argsort(known.rank, kind="stable")  # of equal values, the same row is taken
-        X = known.X[order]
-        ends = np.concatenate([X.argmin(axis=0), X.argmax(axis=0)])
-        self.extremes = known.subset(order[np.unique(ends)])
+        # Rows are in the order of their hash values, so that of equal values the same row is taken.
+        ends = np.concatenate([known.X.argmin(axis=0), known.X.argmax(axis=0)])
+        self.extremes = known.subset(np.unique(ends))
 
     def _count_classes(self, y: NDArray[Any], weight: FloatArray) -> None:
         labels, place = np.unique(y, return_inverse=True)
@@ -148,12 +155,13 @@ class _Seen:
         self.classes = np.unique(known)
 
     def _candidates(self, rows: _Held) -> _Held:
-        """Return the rows of smallest rank, of all rows and of each class."""
-        order = np.argsort(rows.rank, kind="stable")
-        kept = order[: self.count]
+        """Return the first ones of rows in the order of their ranks, of all and of each class."""
+        kept = np.arange(len(rows.rank)) < self.count
         if self.classify:
-            own = [order[rows.y[order] == label][:_OF_EACH_CLASS] for label in np.unique(rows.y)]
-            kept = np.unique(np.concatenate([kept, *own]))
+            _, code, count = np.unique(rows.y, return_inverse=True, return_counts=True)
+            order = np.argsort(code, kind="stable")
+            place = np.arange(len(code)) - np.repeat(np.cumsum(count) - count, count)
+            kept[order[place < _OF_EACH_CLASS]] = True
         return rows.subset(kept)
 
     def scan(self) -> Scan:
@@ -166,8 +174,6 @@ class _Seen:
         # A row at an end of the range may be among the others already.
         new = ~np.isin(self.extremes.rank, chosen.rank)
         chosen = chosen.plus(self.extremes.subset(new))
-        order = np.argsort(chosen.rank, kind="stable")
-        chosen = chosen.subset(order)
         labels = [] if self.classes is None else self.classes.tolist()
         return Scan(
             n_rows=self.n_rows,
@@ -181,6 +187,15 @@ class _Seen:
             class_weight=np.array([self.of_class[label] for label in labels]),
             groups=self.groups,
         )
+
+
+def target_numbers(y: NDArray[Any]) -> FloatArray:
+    """Return targets as numbers; those of text are the same in every process."""
+    if y.dtype.kind in "biuf":
+        return y.astype(np.float64)
+    labels, place = np.unique(y, return_inverse=True)
+    numbers: FloatArray = np.array([crc32(str(label).encode()) for label in labels], dtype=float)
+    return numbers[place]
 
 
 def row_hash(X: FloatArray) -> NDArray[np.uint64]:

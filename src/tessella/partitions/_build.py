@@ -177,7 +177,10 @@ class _Growth:
                 if not len(smaller):
                     continue
                 threshold = float(smaller.max())
-            return direction, threshold
+            # In the middle between two rows, so that rounding moves neither of them.
+            beyond = float(products[products > threshold].min())
+            middle = threshold + 0.5 * (beyond - threshold)
+            return direction, middle if middle < beyond else threshold
         return None
 
     def _directions_of(self, spread: FloatArray, trusted: IntArray | None) -> list[FloatArray]:
