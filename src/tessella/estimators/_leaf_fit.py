@@ -36,7 +36,7 @@ from tessella.estimators._solving import FitCallbacks, fit_display
 from tessella.estimators._state import SAMPLE_SIZE, FittedState
 from tessella.estimators._training_set import TrainingSet
 from tessella.kernels import BoundKernelSet, KernelSet, LearnedKernel, UnitBox
-from tessella.partitions import Partition
+from tessella.partitions import Partition, leading_gradients
 from tessella.rows import RowSource
 from tessella.solvers import (
     LeafPool,
@@ -218,7 +218,8 @@ class _LeavesFit:
             most = _GRADIENT_VALUES // max(1, sample.shape[1])
             count = min(_MOST_GRADIENTS, max(_LEAST_GRADIENTS, most))
             rows = sample[:count]
-            gradients = gradients_of(partial(_base_scores, base), box, rows)
+            slopes = gradients_of(lambda A: _base_scores(base, box.invert(A)), rows)
+            gradients = leading_gradients(slopes)
         groups = seen.X[:, self._column] if self._column >= 0 else np.empty(0)
         return Cuts(
             largest=self._largest,
@@ -406,21 +407,20 @@ def _of_leaves(result: SolverResult) -> LeavesResult:
     return result.leaves
 
 
-def gradients_of(
-    function: Callable[[FloatArray], FloatArray], box: Any, rows: FloatArray
-) -> FloatArray:
-    """Return gradients of the scores of a function at rows of the unit cube, by differences.
-
-    With several machines, each row has the gradient of each of them, one machine after the other.
+def gradients_of(function: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
+    """Return gradients of the outputs of a function at rows of the unit cube, by differences.
 
     Parameters
     ----------
     function : callable
-        Scores of rows in the units of the data, one column for each machine.
-    box : UnitBox
-        Scaling of the features.
+        Outputs of rows of the unit cube, one column for each of them.
     rows : ndarray of shape (k, n_scaled)
         Scaled rows.
+
+    Returns
+    -------
+    ndarray of shape (k, n_outputs, n_scaled)
+        Gradient of each output at each row.
     """
     slopes = []
     for j in range(rows.shape[1]):
@@ -428,21 +428,10 @@ def gradients_of(
         for sign in (1.0, -1.0):
             moved = rows.copy()
             moved[:, j] = np.clip(moved[:, j] + sign * _STEP, 0.0, 1.0)
-            ends.append((moved[:, j], function(box.invert(moved))))
+            ends.append((moved[:, j], function(moved)))
         (high, above), (low, below) = ends
         slopes.append((above - below) / (high - low)[:, None])
-    gradients: FloatArray = np.stack(slopes, axis=2)  # rows, machines, features
-    # A row stands for itself once, so that its machines are summed by their root mean square.
-    return gradients.reshape(-1, rows.shape[1]) if gradients.shape[1] == 1 else _combined(gradients)
-
-
-def _combined(gradients: FloatArray) -> FloatArray:
-    """Return for each row the leading direction of the gradients of all machines."""
-    combined = np.empty((len(gradients), gradients.shape[2]))
-    for own, result in zip(gradients, combined, strict=True):
-        _, size, directions = np.linalg.svd(own, full_matrices=False)
-        result[:] = size[0] * directions[0]
-    return combined
+    return np.stack(slopes, axis=2)
 
 
 def group_column(partition: Any, n_features: int, names: NDArray[Any] | None) -> int:
