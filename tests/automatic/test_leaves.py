@@ -114,6 +114,20 @@ def test_squared_loss_of_the_sum(space):
     np.testing.assert_allclose(own.coef, 50.0 * weight[own.rows, None] * residual, rtol=1e-6)
 
 
+def test_the_gap_is_the_largest_of_the_base_machine_and_the_leaves(space):
+    member = fitted(space, LeafSizes(100, 2), loss=Tube(0.05))
+    A, Y, weight = space.coordinates, target_of(space.coordinates), weights()
+    loss, C, own = member.machine.loss, member.machine.C, member.base.rows
+    gaps = [loss.solve(KERNEL.matrix(A[own]), Y[own], C, weight[own]).gap]
+    for leaf in member.partition.leaves_of(A):
+        for k in np.unique(leaf):
+            rows = np.flatnonzero(leaf == k)
+            others = base_scores(member, A[rows])
+            gaps.append(loss.solve(KERNEL.matrix(A[rows]), Y[rows], C, weight[rows], others).gap)
+    assert np.argmax(gaps) > 0
+    assert member.gap == pytest.approx(max(gaps), rel=1e-6)
+
+
 def test_hinge_loss_of_the_sum(space):
     """The margins of base and leaf together satisfy the optimality conditions of the hinge loss."""
     A = space.coordinates

@@ -223,8 +223,8 @@ def test_a_search_without_time_for_all_rows_compares_fewer():
     assert len(search.rows) == 300
     assert search.seconds_with(900) == pytest.approx(9 * 0.1 + 27 * 0.4)
     assert search.fit_seconds(900) < search.seconds_with(900)
-    # A leaf is a fit of 450 rows: 2.25 times 0.1 s and 3.375 times a fifth of 0.4 s. The base machine
-    # is another one, and has kernel values with all rows.
+    # A leaf is a fit of 450 rows: 2.25 times 0.1 s and 3.375 times a fifth of 0.4 s. The base
+    # machine is another one, and has kernel values with all rows.
     leaf, between = 2.25 * 0.1 + 3.375 * 0.2 * 0.4, 4.5 * 0.1
     assert search.fit_seconds(450) == pytest.approx(between + 3 * leaf)
     assert search.fit_seconds(450, 2) == pytest.approx(between + 5 * leaf)
