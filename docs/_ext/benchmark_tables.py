@@ -12,6 +12,12 @@ from typing import Any
 
 Json = dict[str, Any]
 
+# Tables of scripts that take hours, which pages show as soon as they have been measured.
+_LONG = (
+    *("large-data", "large-data-growth", "large-data-held-out", "out-of-core"),
+    *("clusters", "cluster-plan"),
+)
+
 
 def write_all(benchmarks: Path, output: Path) -> None:
     """Write a Markdown fragment for each table to `output`."""
@@ -23,6 +29,7 @@ def write_all(benchmarks: Path, output: Path) -> None:
         "grid": default_grid(read(results, "tuning-grid")),
         "balance": balance(read(results, "balance")),
     }
+    tables |= {name.replace("-", "_"): written(results, name) for name in _LONG}
     for name, text in tables.items():
         write_changed(output / f"{name}.md", text)
 
@@ -37,6 +44,12 @@ def read(results: Path, name: str) -> Json:
     """One committed result."""
     content: Json = json.loads((results / f"{name}.json").read_text())
     return content
+
+
+def written(results: Path, name: str) -> str:
+    """The table that a script has written; nothing before its first run."""
+    path = results / f"{name}.md"
+    return path.read_text() if path.exists() else ""
 
 
 def fits(result: Json) -> str:

@@ -29,6 +29,7 @@ _ORDER = [
     "plot_prediction_intervals.py",
     "plot_tabular_pipeline.py",
     "plot_learned_kernel_elsewhere.py",
+    "plot_leaves.py",
     "plot_kernel_features.py",
     "plot_custom_kernel.py",
     "plot_multiple_kernels.py",

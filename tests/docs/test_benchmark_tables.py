@@ -56,10 +56,22 @@ def test_figures_are_those_of_the_results(tables, tmp_path):
 
 def test_tables_are_rectangular(tables, tmp_path):
     tables.write_all(BENCHMARKS, tmp_path)
-    for path in tmp_path.iterdir():
+    for path in (p for p in tmp_path.iterdir() if p.read_text()):
         lines = [li for li in path.read_text().splitlines() if li.startswith("|")]
         assert len({len(re.findall(r"(?<!\\)\|", li)) for li in lines}) == 1, path.name
         assert len(lines) > 3
+
+
+def test_tables_of_long_scripts_are_included_once_they_are_there(tables, tmp_path):
+    table = "| rows |\n|---|\n| 10 |\n"
+    (tmp_path / "large-data.md").write_text(table)
+    assert tables.written(tmp_path, "large-data") == table
+    assert tables.written(tmp_path, "clusters") == ""
+    tables.write_all(BENCHMARKS, tmp_path / "pages")
+    names = {path.stem.replace("_", "-") for path in (tmp_path / "pages").iterdir()}
+    empty = {p.stem for p in (tmp_path / "pages").iterdir() if not p.read_text()}
+    assert {"large-data", "out-of-core", "cluster-plan"} <= names
+    assert not any((RESULTS / f"{name.replace('_', '-')}.md").exists() for name in empty)
 
 
 def test_an_unchanged_fragment_is_not_written_again(tables, tmp_path):

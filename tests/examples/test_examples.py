@@ -42,6 +42,16 @@ def test_kernel_features(run):
     assert scores[-1] > small > 0.9
 
 
+def test_leaves(run):
+    *fits, base, gap = run("plot_leaves.py")
+    machines, leaves = ([numbers[0] for numbers in part] for part in (fits[:3], fits[3:]))
+    for errors in (machines, leaves):
+        assert sorted(errors, reverse=True) == errors
+    assert leaves[1] == pytest.approx(machines[2], rel=0.2)  # of equally many rows
+    assert leaves[2] < 0.5 * base[0]
+    assert gap[0] <= 1e-2
+
+
 def test_relevance(run):
     _, *features, pair = run("plot_relevance.py")
     for true, learned, _ in features:

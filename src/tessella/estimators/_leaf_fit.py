@@ -37,7 +37,7 @@ from tessella.estimators._state import SAMPLE_SIZE, FittedState
 from tessella.estimators._training_set import TrainingSet
 from tessella.kernels import BoundKernelSet, KernelSet, LearnedKernel, UnitBox
 from tessella.partitions import Partition, leading_gradients
-from tessella.rows import RowSource
+from tessella.rows import GrowingArray, RowSource
 from tessella.solvers import (
     LeafPool,
     LeavesResult,
@@ -354,9 +354,7 @@ class _LeavesFit:
         result: LeavesResult,
     ) -> FittedState:
         """Return the fitted attributes that follow from a result."""
-        columns = zip(*(vars(own).values() for own in supports), strict=True)
-        index, vectors, coefficients, intercepts = map(list, columns)
-        ends = np.cumsum([len(own) for own in index])
+        model = _Growing.of(supports, self._request.rows, task)
         rows = TrainingSet.build(seen.X, np.zeros(len(seen.X)), seen.weight)
         return FittedState(
             n_features_in_=self._request.rows.n_features,
@@ -365,10 +363,10 @@ class _LeavesFit:
             epsilon_=task.epsilon,
             kernel_=learned,
             parameter_=learned.parameter,
-            support_=np.concatenate(index),
-            support_vectors_=np.concatenate(vectors),
-            dual_coef_=task.scale * np.hstack(coefficients),
-            intercept_=task.scale * np.array(intercepts),
+            support_=model.index.finish()[:, 0],
+            support_vectors_=model.vectors.finish(),
+            dual_coef_=model.coefficients.finish().T,
+            intercept_=np.array(model.intercepts),
             n_iter_=max(0, len(result.history) - 1),
             objective_=result.value,
             lower_bound_=result.lower,
@@ -377,13 +375,43 @@ class _LeavesFit:
             status_=result.status.value,
             solver_="leaves",
             validation_scores_=None,
-            leaves_=leaves_of(ends),
+            leaves_=leaves_of(np.cumsum(model.counts)),
             _n_rows=self._request.rows.n_rows,
             _target_scale=task.scale,
             _w_bound=None,
             _sample_rows=representative_rows(rows, SAMPLE_SIZE),
             _training_range=np.array([seen.low, seen.high]),
         )
+
+
+@dataclass
+class _Growing:
+    """The support vectors of a model, which grow leaf by leaf."""
+
+    index: GrowingArray
+    vectors: GrowingArray
+    coefficients: GrowingArray
+    intercepts: list[FloatArray]
+    counts: list[int]
+
+    @classmethod
+    def of(cls, supports: Iterable[LeafSupport], rows: LeafRowsOfFit, task: LeafTask) -> _Growing:
+        """Collect the support vectors of all leaves, on disk if the rows are there."""
+        on_disk = rows.bytes_on_disk > 0
+        model = cls(
+            index=GrowingArray(1, np.intp, on_disk=on_disk),
+            vectors=GrowingArray(rows.n_features, np.float64, on_disk=on_disk),
+            coefficients=GrowingArray(task.targets.n_machines, np.float64, on_disk=on_disk),
+            intercepts=[],
+            counts=[],
+        )
+        for leaf in supports:
+            model.index.append(leaf.index)
+            model.vectors.append(leaf.vectors)
+            model.coefficients.append(task.scale * leaf.coefficients.T)
+            model.intercepts.append(task.scale * leaf.intercepts)
+            model.counts.append(len(leaf.index))
+        return model
 
 
 # Parameters of a fit that do not define its problem.

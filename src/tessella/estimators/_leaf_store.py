@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 # Bytes of the rows that are cut in memory at a time, if the rows are not in memory.
-_COARSE_BYTES = 128 << 20
+_COARSE_BYTES = 64 << 20
 # Part of it that a coarse leaf has on average, because its size is estimated from a sample.
 _FILLED = 0.7
 

@@ -341,7 +341,8 @@ class LearnedKernelRidge(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training data, dense and finite.
+            Training data, dense and finite. With `max_leaf_rows`, it may be the path of Parquet
+            files; `y` and `sample_weight` are then the names of their columns.
         y : array-like of shape (n_samples,)
             Target values.
         sample_weight : array-like of shape (n_samples,), optional

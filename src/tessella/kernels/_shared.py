@@ -124,6 +124,12 @@ def bind_to_machines(
         Number of threads. None uses all cores that the process may use.
     span : Span, optional
         Span of the rows, in whose coordinates the parameter is.
+
+    Returns
+    -------
+    BoundKernelSet
+        The kernel set on the samples of all machines, one machine after the other. Kernels of
+        samples of different machines are zero. One machine with all rows has the usual one.
     """
     several = len(machine_rows) > 1
     shared = all(len(own) == len(X) for own in machine_rows)

@@ -62,6 +62,23 @@ def cut_tree(A: FloatArray, rule: CutRule) -> CutTree:
     -------
     CutTree
         Tree whose leaves have at most ``rule.largest`` of the rows, unless rows are equal.
+
+    Notes
+    -----
+    The cost is that of one product of all rows with a direction for each level of the tree, and a
+    decomposition of the side of the features for each cut.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.partitions import CutRule, cut_tree
+    >>> A = np.random.default_rng(0).random((1000, 2))
+    >>> gradients = np.column_stack([np.cos(3 * A[:, 0]), np.zeros(len(A))])
+    >>> tree = cut_tree(A, CutRule(largest=250, rows=A, gradients=gradients))
+    >>> tree.directions.tolist()  # the second feature has no effect
+    [[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]
+    >>> tree.leaf_of(np.array([[0.1, 0.9], [0.9, 0.1]])).tolist()
+    [0, 3]
     """
     return _Growth(A, rule).tree()
 

@@ -64,6 +64,11 @@ class CutTree:
         group : ndarray of shape (m,), optional
             Group of each row, for a tree with groups.
 
+        Returns
+        -------
+        ndarray of int of shape (m,)
+            Number of the leaf of each row.
+
         Raises
         ------
         UnknownGroupError
@@ -231,6 +236,11 @@ def grafted(tree: CutTree, parts: Sequence[CutTree]) -> CutTree:
         Tree whose leaves are cut.
     parts : sequence of CutTree
         A tree without groups for each leaf. The new leaves have the order of these trees.
+
+    Returns
+    -------
+    CutTree
+        Tree with the groups of the first one.
     """
     below = joined(parts, np.empty(0))
     count = len(tree.thresholds)

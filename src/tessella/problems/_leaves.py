@@ -73,7 +73,31 @@ class SumOfLeaves:
     cone : Cone
         Cone that contains the parameter.
     evidence : iterable of LeafEvidence
-        What leaves contribute; :meth:`add` takes more.
+        What leaves contribute; :meth:`add` takes more. The order of the leaves is that of the
+        offsets.
+
+    Notes
+    -----
+    It holds one point of the size of the parameter and the offsets, whatever the number of leaves.
+    The lower bound costs one decomposition of that point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.kernels import TessellatedKernels
+    >>> from tessella.problems import LeafEvidence, SaddlePoint, SumOfLeaves
+    >>> from tessella.svm import DualProblem
+    >>> X = np.random.default_rng(0).random((60, 2))
+    >>> total = None
+    >>> for rows in (X[:30], X[30:]):
+    ...     kernels = TessellatedKernels().bind(rows)
+    ...     dual = DualProblem.regression(rows[:, 0], 1.0, 0.1)
+    ...     total = SumOfLeaves(kernels.cone) if total is None else total
+    ...     point = SaddlePoint(kernels, dual).at(rows[:, 0] - rows[:, 0].mean())
+    ...     total.add(LeafEvidence.of(point, kernels.cone.centre))
+    >>> certificate = total.certificate()
+    >>> certificate.lower <= certificate.upper
+    True
     """
 
     def __init__(self, cone: Cone, evidence: Iterable[LeafEvidence] = ()) -> None:
@@ -114,6 +138,12 @@ class SumOfLeaves:
         return self._kappa - 0.5 * support - self._rounding
 
     def certificate(self) -> Certificate:
-        """Return the bounds that the dual vectors of all leaves prove with the parameter."""
+        """Return the bounds that the dual vectors of all leaves prove with the parameter.
+
+        Returns
+        -------
+        Certificate
+            Sum of the upper bounds, the lower bound, and the offsets of all machines.
+        """
         intercept = np.concatenate(self._intercepts) if self._intercepts else np.empty(0)
         return Certificate(upper=self._upper, lower=self.lower, intercept=intercept)

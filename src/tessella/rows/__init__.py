@@ -9,6 +9,7 @@ that belong to the rows of each leaf.
 from tessella.rows._array import ArraySource
 from tessella.rows._choose import is_stored, source_of
 from tessella.rows._disk import LeavesOnDisk
+from tessella.rows._growing import GrowingArray
 from tessella.rows._leaves import LeafRows, LeavesInMemory
 from tessella.rows._parquet import ParquetSource
 from tessella.rows._source import Batch, RowSource
@@ -17,6 +18,7 @@ from tessella.rows._vectors import LeafVectors
 __all__ = [
     "ArraySource",
     "Batch",
+    "GrowingArray",
     "LeafRows",
     "LeafVectors",
     "LeavesInMemory",

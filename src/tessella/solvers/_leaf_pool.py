@@ -194,3 +194,58 @@ class LocalLeaves(LeafPool):
         finally:
             # After an exception or Ctrl-C the tasks that run are waited for, and no others begin.
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+class PartOfPool(LeafPool):
+    """Some leaves of a pool, with dual vectors of their own.
+
+    Parameters
+    ----------
+    pool : LeafPool
+        The pool.
+    leaves : sequence of int
+        Numbers of the leaves, ascending.
+    """
+
+    _PREFIX = "part: "
+
+    def __init__(self, pool: LeafPool, leaves: Sequence[int]) -> None:
+        self._pool, self._leaves = pool, list(leaves)
+        self.sizes = [pool.sizes[k] for k in self._leaves]
+
+    @property
+    def workers(self) -> int:
+        """See :attr:`LeafPool.workers`."""
+        return self._pool.workers
+
+    def copy(self, source: str, target: str) -> None:
+        """See :meth:`LeafPool.copy`."""
+        self._pool.copy(self._PREFIX + source, self._PREFIX + target)
+
+    def vector(self, name: str, k: int) -> FloatArray:
+        """See :meth:`LeafPool.vector`."""
+        return self._pool.vector(self._PREFIX + name, self._leaves[k])
+
+    def set_vector(self, name: str, k: int, values: FloatArray) -> None:
+        """See :meth:`LeafPool.set_vector`."""
+        self._pool.set_vector(self._PREFIX + name, self._leaves[k], values)
+
+    def map(
+        self,
+        task: Task,
+        arguments: ArgumentsOf,
+        *,
+        read: str = "w",
+        write: str | None = None,
+        leaves: Sequence[int] | None = None,
+    ) -> Iterator[Any]:
+        """See :meth:`LeafPool.map`."""
+        place = {number: k for k, number in enumerate(self._leaves)}
+        chosen = self._leaves if leaves is None else [self._leaves[k] for k in leaves]
+        return self._pool.map(
+            task,
+            lambda number: arguments(place[number]),
+            read=self._PREFIX + read,
+            write=None if write is None else self._PREFIX + write,
+            leaves=chosen,
+        )

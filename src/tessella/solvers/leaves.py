@@ -16,7 +16,7 @@ from tessella.problems import Certificate, LeafEvidence, SumOfLeaves
 from tessella.solvers._fallback import run_solver
 from tessella.solvers._iterate import best_iterate
 from tessella.solvers._leaf_descent import parameter_by_passes
-from tessella.solvers._leaf_pool import LeafPool
+from tessella.solvers._leaf_pool import LeafPool, PartOfPool
 from tessella.solvers._leaf_tasks import (
     LeafAnswer,
     MovingSamples,
@@ -28,7 +28,7 @@ from tessella.solvers._leaf_tasks import (
     stacked_leaves,
     stacked_problem,
 )
-from tessella.solvers._monitor import Callback, as_monitor
+from tessella.solvers._monitor import Callback, Monitor, as_monitor
 from tessella.solvers._quadratic_model import QuadraticModel
 from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
 from tessella.solvers._run import StopRun
@@ -55,6 +55,9 @@ class LeavesSettings:
         Number of samples of a leaf, of which its part in the first parameter needs no more.
     sampled_leaves : int
         Largest number of leaves that samples are taken from.
+    whole_leaves, many_leaves : int
+        Number of leaves from which the first parameter is learned as a whole, and smallest number
+        of leaves for which this is worthwhile.
     sample_time : float
         Largest part of the time limit for the first parameter.
     sample_tol : float
@@ -63,10 +66,13 @@ class LeavesSettings:
         Largest number of passes of the descent that finds a first parameter if it is large.
     averaged : float
         Weight of the last dual vectors in the average of these passes.
-    moving : int
-        Number of samples of all leaves that move in a joint step.
-    least_moving : int
-        Smallest number of them in a leaf.
+    moving, moving_of_leaf : int
+        Number of samples of all leaves that move in a joint step, or their number in a leaf if
+        that is more. If fewer move, their bounds keep them from proving what P could.
+    most_moving, least_moving : int
+        Largest number of all of them, and smallest number in a leaf. With so many leaves that both
+        are impossible, no samples move: the dual vectors of many leaves prove a good bound by
+        themselves when P is near the optimum.
     curved : int
         Number of leaves whose Hessians stand for those of all leaves.
     directions : int
@@ -103,13 +109,17 @@ class LeavesSettings:
     least_sample: int = 4000
     sample_of_leaf: int = 160
     sampled_leaves: int = 256
+    whole_leaves: int = 64
+    many_leaves: int = 256
     sample_time: float = 0.25
     sample_tol: float = 1e-2
     passes: int = 8
     averaged: float = 0.4
     moving: int = 4000
+    moving_of_leaf: int = 50
     least_moving: int = 8
-    curved: int = 16
+    most_moving: int = 24_000
+    curved: int = 32
     directions: int = 32
     whole: int = 64
     accuracy: float = 1e-2
@@ -251,6 +261,32 @@ def solve_leaves(
     A pass costs one warm support vector machine in each leaf, and a certificate. A leaf returns
     some multiple of the size of the parameter. The steps of the coordinator do not depend on the
     number of rows.
+
+    See Also
+    --------
+    LocalLeaves : Leaves whose tasks run in threads.
+    tessella.problems.SumOfLeaves : The certificate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tessella.kernels import TessellatedKernels
+    >>> from tessella.solvers import LeafProblem, LocalLeaves, solve_leaves
+    >>> from tessella.svm import DualProblem
+    >>> X = np.random.default_rng(0).random((200, 2))
+    >>> y = np.sin(8 * X[:, 0]) * X[:, 1]
+    >>> kernels = TessellatedKernels().resolve(X)
+    >>> leaves = []
+    >>> for rows in (np.flatnonzero(X[:, 0] < 0.5), np.flatnonzero(X[:, 0] >= 0.5)):
+    ...     dual = DualProblem.regression(y[rows], 10.0, 0.05)
+    ...     leaves.append(LeafProblem(kernels, X[rows], (np.arange(len(rows)),), dual))
+    >>> pool = LocalLeaves.of(leaves, n_jobs=1)
+    >>> cone = leaves[0].bound().cone
+    >>> result = solve_leaves(pool, cone, cone.centre)
+    >>> result.gap <= 1e-3
+    True
+    >>> pool.vector(result.best, 1).shape == (leaves[1].dual.size,)
+    True
     """
     run = _LeavesRun(pool, cone, parameter0, fixed, tol, max_iter, time_limit, n_jobs, callback)
     return run.to_end(learned, settings)
@@ -456,9 +492,10 @@ class _LeavesRun:
             "move", move_leaf, lambda k: (P, *moves.get(k, nothing)), read="w", write="moved"
         )
 
-    def certified_average(self, P: Point) -> SumOfLeaves:
-        """Return the sum for the average of the dual vectors of some passes."""
-        return self._summed("certify", certify_leaf, lambda _: (P,), read="average")
+    def certified_vectors(self, P: Point, name: str) -> SumOfLeaves:
+        """Return the sum for the dual vectors of a name."""
+        self.phase(f"certificate of {self.pool.n_leaves} leaves")
+        return self._summed("certify", certify_leaf, lambda _: (P,), read=name)
 
     def solved(
         self, P: Point, tol: float, wanted: Callable[[int], Wanted], taken: Callable[..., None]
@@ -539,6 +576,17 @@ class _LeavesRun:
         return next((own.seconds for own in reversed(self._rounds) if own.kind == "solve"), 0.0)
 
 
+class _Phases(Monitor):
+    """Tells the phases of a run on some leaves to the run on all of them."""
+
+    def __init__(self, run: _LeavesRun) -> None:
+        self._run = run
+
+    def phase(self, text: str) -> None:
+        """See :meth:`Monitor.phase`."""
+        self._run.phase(f"first kernel: {text}")
+
+
 class _Rounds:
     """The rounds of a run: passes over the leaves, and the steps of the coordinator."""
 
@@ -552,7 +600,7 @@ class _Rounds:
         self._knows_face = self._cone.dimension <= settings.whole * (settings.whole + 1) // 2
         self._moving: dict[int, MovingSamples] = {}
         self._curvature: FloatArray | None = None
-        self._averaged = False
+        self._averaged, self._joint_pays = False, True
         self._last_gap, self._small_gains = np.inf, 0
         self._curved = set(spread_numbers(self._pool.n_leaves, settings.curved))
 
@@ -597,6 +645,32 @@ class _Rounds:
         )
         if result.status is SolverStatus.INTERRUPTED:
             raise KeyboardInterrupt
+        return self._parameter_of_some(result.parameter)
+
+    def _parameter_of_some(self, P: Point) -> Point:
+        """Return the parameter of some whole leaves, if these are a small part of many.
+
+        It is nearer to that of all leaves than the parameter of a sample of rows, whose C is
+        raised.
+        """
+        run, settings = self._run, self._settings
+        leaves = spread_numbers(self._pool.n_leaves, settings.whole_leaves)
+        if self._pool.n_leaves < settings.many_leaves:
+            return P
+        left = run.seconds_left
+        result = solve_leaves(
+            PartOfPool(self._pool, leaves),
+            self._cone,
+            P,
+            tol=settings.sample_tol,
+            time_limit=None if left is None else settings.sample_time * left,
+            n_jobs=run.n_jobs,
+            callback=_Phases(run),
+            learned=True,
+            settings=settings,
+        )
+        if result.status is SolverStatus.INTERRUPTED:
+            raise KeyboardInterrupt
         return result.parameter
 
     def _solved(self, P: Point) -> tuple[float, Point]:
@@ -607,7 +681,7 @@ class _Rounds:
         run.keep(P, total, "w")
         if self._averaged:
             self._pool.mix("average", "w", self._settings.averaged)
-            run.keep(P, run.certified_average(P), "average")
+            run.keep(P, run.certified_vectors(P, "average"), "average")
         else:
             self._pool.copy("w", "average")
         self._averaged = True
@@ -642,7 +716,12 @@ class _Rounds:
                 # pass follows, whose machines are solved already.
                 self._choose_face(P, D, spectrum)
                 continue
-            self._joint_step(P)
+            if self._joint_pays:
+                gap = run.gap
+                self._joint_step(P)
+                self._joint_pays = run.gap <= settings.gain * gap
+            else:
+                self._joint_pays = True  # after another pass
             if self._is_stuck():
                 return SolverStatus.STALLED
             before, step = (P, D, value), 1.0
@@ -658,6 +737,14 @@ class _Rounds:
         return self._small_gains >= 2 * settings.patience
 
     @property
+    def _n_moving(self) -> int:
+        """Number of samples of all leaves that move in a joint step."""
+        settings, n_leaves = self._settings, self._pool.n_leaves
+        if settings.least_moving * n_leaves > settings.most_moving:
+            return 0
+        return min(max(settings.moving, settings.moving_of_leaf * n_leaves), settings.most_moving)
+
+    @property
     def _closeness(self) -> float:
         """Factor of the accuracy of the model, smaller after rounds of small gain."""
         return 1.0 if self._small_gains < self._settings.patience else 0.01
@@ -666,14 +753,15 @@ class _Rounds:
         """Solve the machines of all leaves, and take what the steps of the coordinator need."""
         settings = self._settings
         self._moving = {}
-        share = settings.moving / max(1, self._total)
+        share = self._n_moving / max(1, self._total)
         curved: list[tuple[int, FloatArray]] = []
 
         def wanted(k: int) -> Wanted:
             if not self._knows_face:
                 return Wanted()
-            count = max(settings.least_moving, round(share * self._pool.sizes[k]))
-            return Wanted(count, k in self._curved, self._face)
+            count = round(share * self._pool.sizes[k])
+            least = settings.least_moving if self._n_moving else 0
+            return Wanted(max(least, count), k in self._curved, self._face)
 
         def taken(k: int, answer: LeafAnswer) -> None:
             if answer.moving is not None:
@@ -774,7 +862,22 @@ class StackedLeavesResult(SolverResult):
 
 
 def as_solver_result(result: LeavesResult, pool: LeafPool) -> StackedLeavesResult:
-    """Return a result with the dual vectors of all leaves, one leaf after the other."""
+    """Return a result with the dual vectors of all leaves, one leaf after the other.
+
+    It needs memory for two numbers of each sample of all leaves.
+
+    Parameters
+    ----------
+    result : LeavesResult
+        Result of :func:`solve_leaves`.
+    pool : LeafPool
+        Pool of the leaves, which has the dual vectors.
+
+    Returns
+    -------
+    StackedLeavesResult
+        The same result, as other solvers return it.
+    """
     last = result.history[-1]
     return StackedLeavesResult(
         leaves=result,
