@@ -165,6 +165,7 @@ class _LeavesFit:
     ) -> None:
         self._estimator, self._request = estimator, request
         self._callbacks, self._display = callbacks, display
+        self._watching = Monitors([display, callbacks.callback])
         self._largest = int(estimator.max_leaf_rows)
         names = request.feature_names
         self._column = group_column(estimator.partition, request.rows.n_features, names)
@@ -190,12 +191,10 @@ class _LeavesFit:
             rows.close()
 
     def _phase(self, text: str) -> None:
-        if self._display is not None:
-            self._display.phase(text)
+        self._watching.phase(text)
 
     def _note(self, text: str) -> None:
-        if self._display is not None:
-            self._display.note(text)
+        self._watching.note(text)
 
     def _base_model(self, seen: Scan) -> Any:
         """Return a fitted estimator of the same kind, learned on the sample."""
