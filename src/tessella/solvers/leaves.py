@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -899,6 +900,8 @@ def n_bytes_of(value: Any) -> int:
     """Return the bytes of the arrays in an object, its attributes and its items."""
     if isinstance(value, np.ndarray):
         return value.nbytes
+    if isinstance(value, Enum):
+        return 0
     if isinstance(value, dict):
         return sum(map(n_bytes_of, value.values()))
     if isinstance(value, list | tuple):

@@ -26,6 +26,7 @@ FloatArray = NDArray[np.float64]
 _ACCURACY = (
     1e-4  # of conjugate gradients, relative to the first residual; Newton steps need no more
 )
+_MANY_MACHINES = 32  # whose sums are factorised once for all right-hand sides of a step
 _MOST_PRODUCTS = 60  # more of them take longer than the factorisation of the whole matrix
 
 
@@ -59,11 +60,27 @@ class _Factorised(NewtonFactor):
     def _sums(self) -> FloatArray:
         return self._sums_of_inverse()
 
+    def _multipliers(self, surplus: FloatArray) -> FloatArray:
+        """Return the multipliers of the equations of the sums."""
+        if len(surplus) < _MANY_MACHINES:
+            return np.linalg.solve(self._sums, surplus).astype(np.float64, copy=False)
+        factor, pivots = self._factored_sums
+        solution: FloatArray = lapack.dgetrs(factor, pivots, surplus)[0]
+        return solution
+
+    @cached_property
+    def _factored_sums(self) -> tuple[FloatArray, NDArray[np.int32]]:
+        """The factors of the equations of the sums, which serve all right-hand sides of a step."""
+        factor, pivots, failed = lapack.dgetrf(self._sums)
+        if failed:
+            raise np.linalg.LinAlgError("the equations of the sums are singular")
+        return factor, pivots
+
     def solve(self, rhs: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
         """See :meth:`NewtonFactor.solve`."""
         free = self._inverse_times(rhs)
         surplus = self._dual.sums(free) - sums
-        nu = np.linalg.solve(self._sums, surplus).astype(np.float64, copy=False)
+        nu = self._multipliers(surplus)
         return free - self._inverse_times(nu[self._dual.machine_of]), nu
 
 
