@@ -135,9 +135,9 @@ def test_parts_count_the_rows_of_the_file(run, fails, trips, tmp_path, monkeypat
     monkeypatch.setattr(_tables, "_PART_ROWS", 50)
     np.testing.assert_allclose(predicted(run("predict m.tsl trips").stdout), whole, rtol=1e-9)
     trips.loc[250, "b"] = np.nan
-    trips.to_parquet(tmp_path / "gap.parquet")
+    trips[["a", "b", "c"]].to_parquet(tmp_path / "gap.parquet")
     fails("predict m.tsl gap.parquet", "column 'b', row 251: missing value")
-    trips[:0].to_parquet(tmp_path / "empty.parquet")
+    trips.loc[:-1, ["a", "b", "c"]].to_parquet(tmp_path / "empty.parquet")
     fails("predict m.tsl empty.parquet", "no rows")
 
 
