@@ -22,7 +22,7 @@ def describe_automatic(info: dict[str, Any], model: Any) -> dict[str, Any]:
         "classes": classes,
         "target": info["metadata"].get("target"),
         "parameters": info["params"],
-        "distinct_rows": len(model.members_[0].coef),
+        "distinct_rows": model.members_[0].coef.shape[1],
         "columns": [
             {"name": name, "kind": kind, "relevance": share} for name, kind, share in columns
         ],
