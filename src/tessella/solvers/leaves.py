@@ -121,8 +121,8 @@ class LeavesSettings:
     least_moving: int = 8
     most_moving: int = 24_000
     curved: int = 32
-    directions: int = 32
-    whole: int = 64
+    directions: int = 16
+    whole: int = 36
     accuracy: float = 1e-2
     max_steps: int = 60
     joint_accuracy: float = 1e-3
