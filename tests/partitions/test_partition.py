@@ -15,6 +15,7 @@ from tessella.partitions import (
     cut_tree,
     grafted,
     grouped_tree,
+    leading_gradients,
 )
 
 
@@ -214,3 +215,19 @@ def test_the_column_of_groups_is_one_of_the_data(column, sound):
 def test_the_column_of_groups_is_a_number(column):
     A, group = rows(60), np.arange(60) % 2.0
     assert not Partition((grouped_tree(A, CutRule(20), group, [0.0, 1.0]),), column).is_sound(3, 3)
+
+
+def test_leading_gradients_are_those_of_the_sum_over_outputs():
+    gradients = np.random.default_rng(0).standard_normal((5, 3, 4))
+    leading = leading_gradients(gradients)
+    for own, found in zip(gradients, leading, strict=True):
+        values, vectors = np.linalg.eigh(own.T @ own)
+        np.testing.assert_allclose(np.abs(found), np.sqrt(values[-1]) * np.abs(vectors[:, -1]))
+    np.testing.assert_array_equal(leading_gradients(gradients[:, :1]), gradients[:, 0])
+
+
+def test_rows_without_features_are_one_leaf():
+    tree = cut_tree(np.empty((50, 0)), CutRule(10))
+    assert tree.n_leaves == 1
+    assert tree.is_sound(0)
+    assert not tree.leaf_of(np.empty((7, 0))).any()

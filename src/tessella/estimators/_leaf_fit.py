@@ -36,7 +36,7 @@ from tessella.estimators._solving import FitCallbacks, fit_display
 from tessella.estimators._state import SAMPLE_SIZE, FittedState
 from tessella.estimators._training_set import TrainingSet
 from tessella.kernels import BoundKernelSet, KernelSet, LearnedKernel, UnitBox
-from tessella.partitions import Partition
+from tessella.partitions import Partition, leading_gradients
 from tessella.rows import GrowingArray, RowSource
 from tessella.solvers import (
     LeafPool,
@@ -167,6 +167,7 @@ class _LeavesFit:
     ) -> None:
         self._estimator, self._request = estimator, request
         self._callbacks, self._display = callbacks, display
+        self._watching = Monitors([display, callbacks.callback])
         self._largest = int(estimator.max_leaf_rows)
         names = request.feature_names
         self._column = group_column(estimator.partition, request.rows.n_features, names)
@@ -192,12 +193,10 @@ class _LeavesFit:
             rows.close()
 
     def _phase(self, text: str) -> None:
-        if self._display is not None:
-            self._display.phase(text)
+        self._watching.phase(text)
 
     def _note(self, text: str) -> None:
-        if self._display is not None:
-            self._display.note(text)
+        self._watching.note(text)
 
     def _base_model(self, seen: Scan) -> Any:
         """Return a fitted estimator of the same kind, learned on the sample.
@@ -233,7 +232,8 @@ class _LeavesFit:
             most = _GRADIENT_VALUES // max(1, sample.shape[1])
             count = min(_MOST_GRADIENTS, max(_LEAST_GRADIENTS, most))
             rows = sample[:count]
-            gradients = gradients_of(partial(_scaled_scores, base, seen.X[:count]), rows)
+            slopes = gradients_of(partial(_scaled_scores, base, seen.X[:count]), rows)
+            gradients = leading_gradients(slopes)
         groups = seen.X[:, self._column] if self._column >= 0 else np.empty(0)
         return Cuts(
             largest=self._largest,
@@ -472,17 +472,20 @@ def _scaled_scores(base: Any, X: FloatArray, scaled: FloatArray) -> FloatArray:
 
 
 def gradients_of(function: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
-    """Return gradients of the scores of a function at scaled rows, by differences.
-
-    With several machines, each row has the leading direction of the gradients of all of them.
+    """Return gradients of the outputs of a function at scaled rows, by differences.
 
     Parameters
     ----------
     function : callable
-        Scores of scaled rows, one column for each machine.
+        Outputs of scaled rows, one column for each of them.
     rows : ndarray of shape (k, n_scaled)
         Scaled rows. Differences do not leave their range, which need not be that of the unit cube.
         The slope along a feature without a range is zero.
+
+    Returns
+    -------
+    ndarray of shape (k, n_outputs, n_scaled)
+        Gradient of each output at each row.
     """
     low, high = rows.min(axis=0), rows.max(axis=0)
     slopes = []
@@ -494,17 +497,7 @@ def gradients_of(function: Callable[[FloatArray], FloatArray], rows: FloatArray)
             ends.append((moved[:, j], function(moved)))
         (right, above), (left, below) = ends
         slopes.append((above - below) / np.where(right > left, right - left, np.inf)[:, None])
-    gradients: FloatArray = np.stack(slopes, axis=2)  # rows, machines, features
-    return gradients[:, 0] if gradients.shape[1] == 1 else _combined(gradients)
-
-
-def _combined(gradients: FloatArray) -> FloatArray:
-    """Return for each row the leading direction of the gradients of all machines."""
-    combined = np.empty((len(gradients), gradients.shape[2]))
-    for own, result in zip(gradients, combined, strict=True):
-        _, size, directions = np.linalg.svd(own, full_matrices=False)
-        result[:] = size[0] * directions[0]
-    return combined
+    return np.stack(slopes, axis=2)
 
 
 def group_column(partition: Any, n_features: int, names: NDArray[Any] | None) -> int:
