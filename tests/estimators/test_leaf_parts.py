@@ -16,6 +16,7 @@ from tessella.estimators._leaf_store import Cuts, LeafSpec, LeafStore, RowsOfLea
 from tessella.estimators._leaf_targets import PairTargets, SquaredTargets, TubeTargets
 from tessella.estimators._noise import local_noise_level, noise_level
 from tessella.kernels import TessellatedKernels, UnitBox
+from tessella.partitions import leading_gradients
 from tessella.rows import ArraySource, Batch, RowSource
 
 
