@@ -60,8 +60,8 @@ def _dask_model(settings: dict[str, Any]) -> Any:
 
 
 def _number(sent: Any) -> float:
-    """Bytes of a round, given as a number or as a record with "bytes"."""
-    return float(sent["bytes"] if isinstance(sent, dict) else getattr(sent, "bytes", sent))
+    """Bytes of a round, given as a number or as a record of it."""
+    return float(getattr(sent, "n_bytes", sent))
 
 
 def network(*, processes: int, tasks: int, megabytes: int) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from tessella.backend import effective_threads, limit_blas, require_memory
+from tessella.backend import limit_blas
 from tessella.cones import Cone, Point, is_factor
 from tessella.estimators._checkpoint import Checkpoint, StartingPoint, leaves_fingerprint
 from tessella.estimators._leaf_model import BaseFunction, FittedLeaves
@@ -185,7 +185,8 @@ class _LeavesFit:
             task = estimator._leaf_task(seen, base)
             cuts = self._cuts(seen, base)
             scores = partial(_base_scores, base)
-            spread = Spread(base.kernel_.box, task.code, scores, task.targets.n_machines)
+            n_machines = task.targets.n_machines
+            spread = Spread(base.kernel_.box, task.code, scores, n_machines, estimator.n_jobs)
             self._phase(f"leaves of at most {self._largest} rows")
             partition = rows.divide(seen.n_rows, cuts, spread)
             return self._solved(seen, base, task, partition)
@@ -342,7 +343,6 @@ class _LeavesFit:
         estimator = self._estimator
         own = self._request.rows
         kernels, n_features = estimator._kernel_set(), own.n_features
-        threads = effective_threads(estimator.n_jobs)
         itemsize = np.dtype(estimator.precision).itemsize
         rows = min(self._largest, seen.n_rows)
         leaf = kernels.memory_estimate(rows, n_features, itemsize) + working_memory(
@@ -353,18 +353,8 @@ class _LeavesFit:
             smooth=estimator._is_smooth,
             cone=kernels.cone_on_rows(rows, n_features),
         )
-        trees = int(estimator.n_partitions)
-        needed = threads * leaf + (trees + 1) * own.bytes_in_memory
-        text = f"leaves of {rows} rows, {threads} at a time"
-        require_memory(
-            needed,
-            f"Learning a kernel on {seen.n_rows} rows of {n_features} features in {text}",
-            "Use a smaller max_leaf_rows, fewer n_jobs, or rows that stay on disk: a numpy memmap "
-            "or Parquet files.",
-        )
-        on_disk = trees * own.bytes_on_disk
-        scratch = f", {on_disk / 2**30:.1f} GiB in temporary files" if on_disk else ""
-        self._note(f"{text}: at most about {needed / 2**30:.1f} GiB of memory{scratch}")
+        text = own.require_memory(leaf, rows, int(estimator.n_partitions), estimator.n_jobs)
+        self._note(text)
 
     def _state(
         self,
@@ -403,6 +393,7 @@ class _LeavesFit:
             _w_bound=None,
             _sample_rows=representative_rows(rows, SAMPLE_SIZE),
             _training_range=np.array([seen.low, seen.high]),
+            rounds_=result.rounds,
         )
 
 
@@ -418,8 +409,8 @@ class _Growing:
 
     @classmethod
     def of(cls, supports: Iterable[LeafSupport], rows: LeafRowsOfFit, task: LeafTask) -> _Growing:
-        """Collect the support vectors of all leaves, on disk if the rows are there."""
-        on_disk = rows.bytes_on_disk > 0
+        """Collect the support vectors of all leaves, on disk if they may not fit in memory."""
+        on_disk = rows.on_disk
         model = cls(
             index=GrowingArray(1, np.intp, on_disk=on_disk),
             vectors=GrowingArray(rows.n_features, np.float64, on_disk=on_disk),
@@ -450,9 +441,9 @@ def _multiplied_out(parameter: Point) -> Point:
     return product
 
 
-def _base_scores(base: Any, X: FloatArray) -> FloatArray:
+def _base_scores(base: Any, X: FloatArray, n_jobs: int | None) -> FloatArray:
     """Return the scores of the base function with its constants."""
-    scores: FloatArray = base._machine_scores(X, base.n_jobs) + base.intercept_
+    scores: FloatArray = base._machine_scores(X, n_jobs) + base.intercept_
     return scores
 
 
@@ -468,7 +459,7 @@ def _scaled_scores(base: Any, X: FloatArray, scaled: FloatArray) -> FloatArray:
     box = base.kernel_.box
     moved = X.copy()
     moved[:, box.kept] = box.invert(scaled)
-    return _base_scores(base, moved)
+    return _base_scores(base, moved, base.n_jobs)
 
 
 def gradients_of(function: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:

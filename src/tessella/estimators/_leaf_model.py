@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,7 @@ class LeavesPredictor:
         self._base = leaves.base.predictor()
         self._ready: OrderedDict[int, KernelPredictor] = OrderedDict()
         self._n_ready = 0
+        self._lock = Lock()
 
     def prepared_from(self, *sources: Any) -> bool:
         """Whether these are the very objects that the predictor was prepared from."""
@@ -165,9 +167,16 @@ class LeavesPredictor:
         if found is None:
             own = self._leaves.support_of(k)
             vectors = np.ascontiguousarray(self._support_vectors[own])
-            found = self._kernel.predictor(vectors, self._dual_coef[:, own].T)
-            self._ready[k] = found
-            self._n_ready += own.stop - own.start
+            made = self._kernel.predictor(vectors, self._dual_coef[:, own].T)
+            found = self._kept(k, made, own.stop - own.start)
+        return found
+
+    def _kept(self, k: int, made: KernelPredictor, size: int) -> KernelPredictor:
+        """Keep what was prepared for a leaf, unless another thread was faster."""
+        with self._lock:
+            found = self._ready.setdefault(k, made)
+            if found is made:
+                self._n_ready += size
             while self._n_ready > _MOST_READY and len(self._ready) > 1:
                 gone = self._leaves.support_of(self._ready.popitem(last=False)[0])
                 self._n_ready -= gone.stop - gone.start

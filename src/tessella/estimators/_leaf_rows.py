@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from tessella.backend import effective_threads, require_memory
 from tessella.estimators._leaf_scan import Scan, row_hash, scan, target_numbers
 from tessella.estimators._leaf_store import Cuts, LeafSpec, LeafStore, LeafSupport, Spread
 from tessella.estimators._leaf_targets import LeafTargets
@@ -30,10 +31,13 @@ class LeafRowsOfFit(ABC):
         Number of features.
     n_rows : int
         Number of rows as given.
+    on_disk : bool
+        Whether this process keeps on disk what may be as large as the rows.
     """
 
     n_features: int
     n_rows: int
+    on_disk: bool
 
     @abstractmethod
     def scan(self, count: int, *, classify: bool, column: int) -> Scan:
@@ -71,15 +75,21 @@ class LeafRowsOfFit(ABC):
     def digest(self) -> str:
         """Return a text that identifies rows, targets and weights, whatever their order."""
 
-    @property
-    def bytes_in_memory(self) -> int:
-        """Bytes of the rows of one tree that this process holds during the fit."""
-        return 0
+    @abstractmethod
+    def require_memory(self, leaf: int, rows: int, n_trees: int, n_jobs: int | None) -> str:
+        """Raise MemoryError for leaves that do not fit, or return a text about the memory.
 
-    @property
-    def bytes_on_disk(self) -> int:
-        """Bytes of the rows of one tree that the fit writes to disk."""
-        return 0
+        Parameters
+        ----------
+        leaf : int
+            Bytes that the tasks of a leaf need.
+        rows : int
+            Rows of a leaf.
+        n_trees : int
+            Number of trees.
+        n_jobs : int or None
+            Number of threads of this process.
+        """
 
     @abstractmethod
     def close(self) -> None:
@@ -100,7 +110,7 @@ class LocalRows(LeafRowsOfFit):
     """
 
     def __init__(self, source: RowSource, n_jobs: int | None, *, on_disk: bool) -> None:
-        self._source, self._n_jobs, self._on_disk = source, n_jobs, on_disk
+        self._source, self._n_jobs, self.on_disk = source, n_jobs, on_disk
         self.n_features, self.n_rows = source.n_features, source.n_rows
         self._store: LeafStore | None = None
 
@@ -110,7 +120,7 @@ class LocalRows(LeafRowsOfFit):
 
     def divide(self, n_rows: int, cuts: Cuts, spread: Spread) -> Partition:
         """See :meth:`LeafRowsOfFit.divide`."""
-        self._store = LeafStore.build(self._source, n_rows, cuts, spread, on_disk=self._on_disk)
+        self._store = LeafStore.build(self._source, n_rows, cuts, spread, on_disk=self.on_disk)
         return self._store.partition
 
     @property
@@ -150,15 +160,21 @@ class LocalRows(LeafRowsOfFit):
         """See :meth:`LeafRowsOfFit.digest`."""
         return joined_digest(self.n_rows, map(batch_digest, self._source.batches()))
 
-    @property
-    def bytes_in_memory(self) -> int:
-        """See :attr:`LeafRowsOfFit.bytes_in_memory`."""
-        return 0 if self._on_disk else self._bytes
-
-    @property
-    def bytes_on_disk(self) -> int:
-        """See :attr:`LeafRowsOfFit.bytes_on_disk`."""
-        return self._bytes if self._on_disk else 0
+    def require_memory(self, leaf: int, rows: int, n_trees: int, n_jobs: int | None) -> str:
+        """See :meth:`LeafRowsOfFit.require_memory`."""
+        threads = effective_threads(n_jobs)
+        in_memory = 0 if self.on_disk else (n_trees + 1) * self._bytes
+        needed = threads * leaf + in_memory
+        text = f"leaves of {rows} rows, {threads} at a time"
+        require_memory(
+            needed,
+            f"Learning a kernel on {self.n_rows} rows of {self.n_features} features in {text}",
+            "Use a smaller max_leaf_rows, fewer n_jobs, or rows that stay on disk: a numpy memmap "
+            "or Parquet files.",
+        )
+        on_disk = n_trees * self._bytes if self.on_disk else 0
+        scratch = f", {on_disk / 2**30:.1f} GiB in temporary files" if on_disk else ""
+        return f"{text}: at most about {needed / 2**30:.1f} GiB of memory{scratch}"
 
     @property
     def _bytes(self) -> int:

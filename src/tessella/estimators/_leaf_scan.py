@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
@@ -72,13 +72,23 @@ def scan(source: RowSource, count: int, *, classify: bool, column: int = -1) -> 
     column : int
         Column of groups, or -1.
     """
-    seen = _Seen(count, classify, column)
+    wanted = ScanSettings(count, classify, column)
+    seen = Seen.nothing()
     for batch in source.batches():
-        seen.add(batch)
-    return seen.scan()
+        seen = seen.plus(Seen.of(batch, wanted), wanted)
+    return seen.scan(wanted)
 
 
-@dataclass
+@dataclass(frozen=True)
+class ScanSettings:
+    """What a scan looks for; see :func:`scan`."""
+
+    count: int
+    classify: bool
+    column: int = -1
+
+
+@dataclass(frozen=True)
 class _Held:
     """Rows that may belong to the sample, with their hash values."""
 
@@ -100,77 +110,112 @@ class _Held:
         weight = np.bincount(place, self.weight).astype(np.float64, copy=False)
         return _Held(self.X[first], self.y[first], weight, rank)
 
-
-@dataclass
-class _Seen:
-    """What the rows so far have told."""
-
-    count: int
-    classify: bool
-    column: int
-    n_rows: int = 0
-    total: float = 0.0
-    low: FloatArray | None = None
-    high: FloatArray | None = None
-    held: _Held | None = None
-    extremes: _Held | None = None
-    classes: NDArray[Any] | None = None
-    of_class: dict[Any, float] = field(default_factory=dict)
-    groups: FloatArray = field(default_factory=lambda: np.empty(0))
-
-    def add(self, batch: Batch) -> None:
-        """Take the rows of a batch into account."""
-        used = np.flatnonzero(batch.weight > 0)
-        if not len(used):
-            return
-        X, y, weight = batch.X[used], batch.y[used], batch.weight[used]
-        self.n_rows += len(used)
-        self.total += float(weight.sum())
-        rows = _Held(X, y, weight, row_hash(np.column_stack([X, target_numbers(y)]))).merged()
-        self._extend_range(rows)
-        if self.classify:
-            self._count_classes(y, weight)
-        if self.column >= 0:
-            self.groups = np.union1d(self.groups, X[:, self.column])
-        chosen = self._candidates(rows)
-        self.held = chosen if self.held is None else self.held.plus(chosen)
-        if len(self.held.rank) > _MANY * (self.count + _OF_EACH_CLASS * len(self.of_class)):
-            self.held = self._candidates(self.held)
-
-    def _extend_range(self, rows: _Held) -> None:
-        """Keep the rows with the smallest and the largest value of each feature."""
-        low, high = rows.X.min(axis=0), rows.X.max(axis=0)
-        self.low = low if self.low is None else np.minimum(self.low, low)
-        self.high = high if self.high is None else np.maximum(self.high, high)
-        known = rows if self.extremes is None else self.extremes.plus(rows)
-        # Rows are in the order of their hash values, so that of equal values the same row is taken.
-        ends = np.concatenate([known.X.argmin(axis=0), known.X.argmax(axis=0)])
-        self.extremes = known.subset(np.unique(ends))
-
-    def _count_classes(self, y: NDArray[Any], weight: FloatArray) -> None:
-        labels, place = np.unique(y, return_inverse=True)
-        for label, total in zip(labels.tolist(), np.bincount(place, weight), strict=True):
-            self.of_class[label] = self.of_class.get(label, 0.0) + float(total)
-        known = labels if self.classes is None else np.concatenate([self.classes, labels])
-        self.classes = np.unique(known)
-
-    def _candidates(self, rows: _Held) -> _Held:
+    def candidates(self, wanted: ScanSettings) -> _Held:
         """Return the first ones of rows in the order of their ranks, of all and of each class."""
-        kept = np.arange(len(rows.rank)) < self.count
-        if self.classify:
-            _, code, count = np.unique(rows.y, return_inverse=True, return_counts=True)
+        kept = np.arange(len(self.rank)) < wanted.count
+        if wanted.classify:
+            _, code, count = np.unique(self.y, return_inverse=True, return_counts=True)
             order = np.argsort(code, kind="stable")
             place = np.arange(len(code)) - np.repeat(np.cumsum(count) - count, count)
             kept[order[place < _OF_EACH_CLASS]] = True
-        return rows.subset(kept)
+        return self.subset(kept)
 
-    def scan(self) -> Scan:
-        """Return what was seen."""
+    def extremes(self) -> _Held:
+        """Return the rows with the smallest and the largest value of each feature.
+
+        Rows are in the order of their hash values, so that of equal values the same row is taken.
+        """
+        ends = np.concatenate([self.X.argmin(axis=0), self.X.argmax(axis=0)])
+        return self.subset(np.unique(ends))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What some of the rows tell; parts of the rows add up to all of them.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows of positive weight.
+    total : float
+        Sum of their weights.
+    held : _Held or None
+        Rows that may belong to the sample; None without rows.
+    extremes : _Held or None
+        Rows at the ends of the range of a feature.
+    of_class : dict
+        Sum of the weights of each label.
+    classes : ndarray or None
+        Sorted labels.
+    groups : ndarray
+        Sorted values of the column of groups.
+    """
+
+    n_rows: int
+    total: float
+    held: _Held | None
+    extremes: _Held | None
+    of_class: dict[Any, float]
+    classes: NDArray[Any] | None
+    groups: FloatArray
+
+    @classmethod
+    def nothing(cls) -> Seen:
+        """Return what no rows tell."""
+        return cls(0, 0.0, None, None, {}, None, np.empty(0))
+
+    @classmethod
+    def of(cls, batch: Batch, wanted: ScanSettings) -> Seen:
+        """Return what the rows of a batch tell."""
+        used = np.flatnonzero(batch.weight > 0)
+        if not len(used):
+            return cls.nothing()
+        X, y, weight = batch.X[used], batch.y[used], batch.weight[used]
+        rows = _Held(X, y, weight, row_hash(np.column_stack([X, target_numbers(y)]))).merged()
+        classes, of_class = _weights_of_classes(y, weight) if wanted.classify else (None, {})
+        return cls(
+            n_rows=len(used),
+            total=float(weight.sum()),
+            held=rows.candidates(wanted),
+            extremes=rows.extremes(),
+            of_class=of_class,
+            classes=classes,
+            groups=np.unique(X[:, wanted.column]) if wanted.column >= 0 else np.empty(0),
+        )
+
+    def plus(self, other: Seen, wanted: ScanSettings) -> Seen:
+        """Return what these rows and those that follow them tell."""
+        if self.held is None or self.extremes is None:
+            return other
+        if other.held is None or other.extremes is None:
+            return self
+        of_class = dict(self.of_class)
+        for label, total in other.of_class.items():
+            of_class[label] = of_class.get(label, 0.0) + total
+        held = self.held.plus(other.held)
+        if len(held.rank) > _MANY * (wanted.count + _OF_EACH_CLASS * len(of_class)):
+            held = held.candidates(wanted)
+        return Seen(
+            n_rows=self.n_rows + other.n_rows,
+            total=self.total + other.total,
+            held=held,
+            extremes=self.extremes.plus(other.extremes).extremes(),
+            of_class=of_class,
+            classes=_joined_labels(self.classes, other.classes),
+            groups=np.union1d(self.groups, other.groups),
+        )
+
+    def scan(self, wanted: ScanSettings) -> Scan:
+        """Return what all rows tell.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows of positive weight.
+        """
         if self.held is None or self.extremes is None:
             raise ValueError("There are no rows of positive weight to learn from.")
-        assert self.low is not None
-        assert self.high is not None
-        chosen = self._candidates(self.held)
+        chosen = self.held.candidates(wanted)
         # A row at an end of the range may be among the others already.
         new = ~np.isin(self.extremes.rank, chosen.rank)
         chosen = chosen.plus(self.extremes.subset(new))
@@ -178,8 +223,8 @@ class _Seen:
         return Scan(
             n_rows=self.n_rows,
             total_weight=self.total,
-            low=self.low,
-            high=self.high,
+            low=self.extremes.X.min(axis=0),
+            high=self.extremes.X.max(axis=0),
             X=chosen.X,
             y=chosen.y,
             weight=chosen.weight,
@@ -196,6 +241,21 @@ def target_numbers(y: NDArray[Any]) -> FloatArray:
     labels, place = np.unique(y, return_inverse=True)
     numbers: FloatArray = np.array([crc32(str(label).encode()) for label in labels], dtype=float)
     return numbers[place]
+
+
+def _weights_of_classes(
+    y: NDArray[Any], weight: FloatArray
+) -> tuple[NDArray[Any], dict[Any, float]]:
+    """Return the sorted labels, and the sum of the weights of each of them."""
+    labels, place = np.unique(y, return_inverse=True)
+    totals = np.bincount(place, weight).tolist()
+    return labels, dict(zip(labels.tolist(), totals, strict=True))
+
+
+def _joined_labels(first: NDArray[Any] | None, second: NDArray[Any] | None) -> NDArray[Any] | None:
+    if first is None or second is None:
+        return None
+    return np.unique(np.concatenate([first, second]))
 
 
 def row_hash(X: FloatArray) -> NDArray[np.uint64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from tessella.solvers import LeafProblem
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-# Bytes of the rows that are cut in memory at a time, if the rows are not in memory.
+# Bytes of the rows that are cut at a time, so that one task can hold them.
 _COARSE_BYTES = 64 << 20
 # Part of it that a coarse leaf has on average, because its size is estimated from a sample.
 _FILLED = 0.7
@@ -115,9 +115,35 @@ class Cuts:
         """Return the rule of a tree for leaves of some size."""
         return CutRule(largest, self.rows, self.gradients, None if tree == 0 else tree)
 
-    def coarse_tree(self, tree: int, n_rows: int, most: int) -> CutTree:
+    def rules_of_leaves(self, coarse: Partition) -> list[CutRule]:
+        """Return the rule by which each leaf of a coarse partition is cut."""
+        return [
+            self.rule(number, self.largest)
+            for number, tree in enumerate(coarse.trees)
+            for _ in range(tree.n_leaves)
+        ]
+
+    def coarse(self, n_rows: int, width: int) -> Partition:
+        """Return the coarse partition, whose leaves are small enough to be cut by one task.
+
+        Rows of less than 64 MiB are one such leaf. More rows are cut by the sample, wherever they
+        are, so that the leaves do not depend on where the rows are.
+
+        Parameters
+        ----------
+        n_rows : int
+            Number of rows.
+        width : int
+            Number of columns of a block of a store.
+        """
+        most = max(self.largest, int(_FILLED * _COARSE_BYTES / (8 * width)))
+        trees = [self._coarse_tree(tree, n_rows, most) for tree in range(self.n_trees)]
+        return Partition(tuple(trees), self.column)
+
+    def _coarse_tree(self, tree: int, n_rows: int, most: int) -> CutTree:
         """Return a tree, cut by the sample, whose leaves have about `most` of all rows."""
-        largest = max(1, int(len(self.sample) * most / n_rows))
+        largest = len(self.sample) if n_rows <= most else int(len(self.sample) * most / n_rows)
+        largest = max(1, largest)
         rule = self.rule(tree, largest)
         if self.column < 0:
             return cut_tree(self.sample, rule)
@@ -135,22 +161,25 @@ class Spread:
     code : callable
         ``code(y, weight)`` returns targets as numbers and the weights of the losses.
     base : callable
-        ``base(X)`` returns the scores of the base function.
+        ``base(X, n_jobs)`` returns the scores of the base function.
     n_machines : int
         Number of machines.
+    n_jobs : int or None
+        Number of threads.
     """
 
     box: UnitBox
     code: Callable[[NDArray[np.generic], FloatArray], tuple[FloatArray, FloatArray]]
-    base: Callable[[FloatArray], FloatArray]
+    base: Callable[[FloatArray, int | None], FloatArray]
     n_machines: int
+    n_jobs: int | None
 
     def rows_of(self, batch: Batch) -> RowsOfLeaf:
         """Return the rows of positive weight of a batch."""
         used = np.flatnonzero(batch.weight > 0)
         X = np.ascontiguousarray(batch.X[used])
         y, weight = self.code(batch.y[used], batch.weight[used])
-        return RowsOfLeaf(X, y, weight, used + batch.first, self.base(X))
+        return RowsOfLeaf(X, y, weight, used + batch.first, self.base(X, self.n_jobs))
 
 
 class LeafStore:
@@ -194,15 +223,10 @@ class LeafStore:
     ) -> LeafStore:
         """Read all rows, and divide them.
 
-        Rows that are not in memory are first divided by cuts of the sample into parts that are
-        small enough to be cut in memory.
+        They are first divided by cuts of the sample, see :meth:`Cuts.coarse`.
         """
         width = source.n_features + 3 + spread.n_machines
-        most = n_rows
-        if on_disk:
-            most = max(cuts.largest, int(_FILLED * _COARSE_BYTES / (8 * width)))
-        coarse = [cuts.coarse_tree(tree, n_rows, most) for tree in range(cuts.n_trees)]
-        partition = Partition(tuple(coarse), cuts.column)
+        partition = cuts.coarse(n_rows, width)
         expected = 8 * width * n_rows * cuts.n_trees
         rows: LeafRows
         if on_disk:
@@ -231,15 +255,12 @@ class LeafStore:
             for leaf in partition.leaves_of(spread.box.apply(own.X), own.X):
                 rows.append(leaf, block)
         rows.finish()
-        first, trees, place = partition.first_leaves, [], []
-        for number, tree in enumerate(partition.trees):
-            parts = []
-            for k in range(first[number], first[number + 1]):
-                part, numbers = _cut_again(rows, k, cuts.rule(number, cuts.largest), source, spread)
-                parts.append(part)
-                place += numbers
-            trees.append(grafted(tree, parts))
-        whole = Partition(tuple(trees), partition.column)
+        parts, place = [], []
+        for k, rule in enumerate(cuts.rules_of_leaves(partition)):
+            part, blocks = cut_block(rows.rows(k), source.n_features, rule, spread.box)
+            parts.append(part)
+            place += rows.replace(k, blocks)
+        whole = partition_of_parts(partition, parts)
         return cls(rows, whole, np.array(place, dtype=np.intp), source.n_features)
 
     def close(self) -> None:
@@ -248,16 +269,29 @@ class LeafStore:
             self.rows.close()
 
 
-def _cut_again(
-    rows: LeafRows, k: int, rule: CutRule, source: RowSource, spread: Spread
-) -> tuple[CutTree, list[int]]:
-    """Divide a coarse leaf into leaves, and return its tree and their numbers in the store."""
-    own = RowsOfLeaf.of_block(rows.rows(k), source.n_features).merged()
-    A = spread.box.apply(own.X)
+def cut_block(
+    block: FloatArray, n_features: int, rule: CutRule, box: UnitBox
+) -> tuple[CutTree, list[FloatArray]]:
+    """Divide the rows of a coarse leaf into leaves, and return its tree and their blocks.
+
+    The answer depends on the order of equal rows only.
+    """
+    own = RowsOfLeaf.of_block(block, n_features).merged()
+    A = box.apply(own.X)
     tree = cut_tree(A, rule)
     leaf = tree.leaf_of(A)
     parts = [own.subset(np.flatnonzero(leaf == j)).block for j in range(tree.n_leaves)]
-    return tree, rows.replace(k, parts)
+    return tree, parts
+
+
+def partition_of_parts(coarse: Partition, parts: Sequence[CutTree]) -> Partition:
+    """Return the partition whose coarse leaves are cut further, by a tree for each of them."""
+    first = coarse.first_leaves
+    trees = [
+        grafted(tree, parts[first[number] : first[number + 1]])
+        for number, tree in enumerate(coarse.trees)
+    ]
+    return Partition(tuple(trees), coarse.column)
 
 
 @dataclass(frozen=True)

@@ -248,6 +248,9 @@ class LearnedKernelRidge(
         leaf. Only available after such a fit. Then `support_` has the rows of one leaf after the
         other, `intercept_` has the shape (n_leaves, n_machines), and `kernel_` is the kernel of
         rows in the same leaf.
+    rounds_ : tuple of Round
+        What each pass over the leaves has cost, see :class:`tessella.solvers.Round`. Only
+        available after a fit in leaves, and not stored in model files.
     n_features_in_ : int
         Number of features of the training data.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -16,7 +16,7 @@ from tessella.estimators._prediction import PredictorCache
 from tessella.estimators._problem import TrainingProblem
 from tessella.estimators._relevance import LAZY_ATTRIBUTES, representative_rows
 from tessella.kernels import KernelSet, LearnedKernel
-from tessella.solvers import IterationRecord, SolverResult, SolverStatus
+from tessella.solvers import IterationRecord, Round, SolverResult, SolverStatus
 from tessella.svm import relative_gap
 
 FloatArray = NDArray[np.float64]
@@ -25,7 +25,7 @@ History = tuple[IterationRecord, ...]
 SAMPLE_SIZE = 256  # rows of the larger relevance table
 
 # scikit-learn reads a meaning into the presence of these, so None means that they are absent.
-_OPTIONAL = ("classes_", "feature_names_in_", "epsilon_", "leaves_")
+_OPTIONAL = ("classes_", "feature_names_in_", "epsilon_", "leaves_", "rounds_")
 
 # Private attributes that belong to one fit but are not part of its result.
 _TRANSIENT = ("_predictor_cache", "_start_kernel", "_fit_rows")
@@ -77,6 +77,7 @@ class FittedState:
     _w_bound: FloatArray | None
     _sample_rows: FloatArray
     _training_range: FloatArray
+    rounds_: tuple[Round, ...] | None = None
 
     def attributes(self) -> dict[str, Any]:
         """The attributes by name, without those that this model does not have."""

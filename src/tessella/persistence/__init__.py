@@ -174,9 +174,9 @@ def _content(model: Any, metadata: dict[str, Any]) -> tuple[dict[str, Any], Arra
     """Return the manifest and the arrays of a model, before anything is written."""
     name = type(model).__name__
     if full_name(type(model)) != f"{MODULES.get(name)}.{name}":
+        remedy = "store model.to_local()" if hasattr(model, "to_local") else "use pickle or joblib"
         raise ModelFileError(
-            f"A {name} cannot be stored in a model file, only {', '.join(MODULES)} can; use "
-            "pickle or joblib."
+            f"A {name} cannot be stored in a model file, only {', '.join(MODULES)} can; {remedy}."
         )
     check_is_fitted(model, NEEDED_AUTOMATIC if name in AUTOMATIC else NEEDED)
     params = model.get_params(deep=False)

@@ -35,7 +35,7 @@ from tessella.kernels import (
     UnitBox,
 )
 from tessella.partitions import CutTree, Partition
-from tessella.solvers import IterationRecord
+from tessella.solvers import IterationRecord, Round
 from tessella.tabular import TabularEncoder
 
 _T = TypeVar("_T")
@@ -97,7 +97,7 @@ _CLASSES: dict[str, type[Any]] = {
     **{str(cls.family): cls for cls in _FAMILIES},
 }
 _TAGS = {cls: tag for tag, cls in _CLASSES.items()}
-_OTHER_DATA = (Blocks, FunctionKernel, IterationRecord, KernelFeatures, TabularEncoder)
+_OTHER_DATA = (Blocks, FunctionKernel, IterationRecord, Round, KernelFeatures, TabularEncoder)
 
 #: Names of the classes of this library that a fitted model contains. Use them to load a model with
 #: skops: ``skops.io.load(file, trusted=SKOPS_TRUSTED)``. None of the classes executes code when it
@@ -114,7 +114,7 @@ TAG = "$type"  # marks values that JSON cannot represent directly
 # Tags that do not stand for a class of the table above.
 _RESERVED = ("array", "blocks", "dict", "float", "history", "shared", "text", "tuple", *_PARTS)
 # Rebuilt when needed; for fits alone; not of the model but of its data.
-NOT_OF_THE_MODEL = ("_predictor_cache", "_skl_callbacks", "_fit_rows")
+NOT_OF_THE_MODEL = ("_predictor_cache", "_skl_callbacks", "_fit_rows", "rounds_")
 
 
 class ModelFileError(ArchiveError):

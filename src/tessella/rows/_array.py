@@ -28,6 +28,8 @@ class ArraySource(RowSource):
         Weights of the rows. By default, all are one.
     feature_names : array-like of str, shape (n_features,), optional
         Names of the features.
+    first : int
+        Number of the first row, if the rows are a part of others.
 
     Raises
     ------
@@ -43,7 +45,9 @@ class ArraySource(RowSource):
         y: ArrayLike,
         weight: ArrayLike | None = None,
         feature_names: ArrayLike | None = None,
+        first: int = 0,
     ) -> None:
+        self._first = first
         self._X = _numbers(X, "X")
         if self._X.ndim != 2 or 0 in self._X.shape:
             raise ValueError(
@@ -90,7 +94,7 @@ class ArraySource(RowSource):
         # A number that is too large for float64 becomes infinite, which is an error of its own.
         with np.errstate(over="ignore"):
             X = np.array(self._X[rows], dtype=np.float64, order="C")
-        return Batch(X, np.array(self._y[rows]), weight, rows.start)
+        return Batch(X, np.array(self._y[rows]), weight, self._first + rows.start)
 
 
 def _array(values: ArrayLike, name: str) -> NDArray[Any]:

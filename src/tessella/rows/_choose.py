@@ -37,7 +37,7 @@ def source_of(X: Any, y: Any, sample_weight: Any = None) -> RowSource:
             raise TypeError("A source has targets and weights itself: y must be None.")
         return X
     if not _has_columns(X):
-        return ArraySource(X, y, sample_weight, _names_of(X))
+        return ArraySource(X, y, sample_weight, names_of(X))
     if not isinstance(y, str):
         raise TypeError(
             "If X is a path or an object of pyarrow, y must be the name of the column of the "
@@ -73,7 +73,7 @@ def _has_columns(X: object) -> bool:
     return isinstance(X, (str, os.PathLike)) or type(X).__module__.split(".")[0] == "pyarrow"
 
 
-def _names_of(X: object) -> ObjectArray | None:
+def names_of(X: object) -> ObjectArray | None:
     """Return the names of the columns of a data frame, if all are text."""
     columns = getattr(X, "columns", None)
     names = [] if columns is None or callable(columns) else list(columns)

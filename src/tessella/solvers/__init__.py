@@ -41,7 +41,7 @@ from tessella.solvers._registry import (
     parameter_memory,
     working_memory,
 )
-from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
+from tessella.solvers._result import IterationRecord, Round, SolverResult, SolverStatus
 from tessella.solvers._run import Callback, Run, StopRun, SvmAnswer, run_to_end
 from tessella.solvers.apd import apd
 from tessella.solvers.fixed import fixed
@@ -51,7 +51,6 @@ from tessella.solvers.joint import joint
 from tessella.solvers.leaves import (
     LeavesResult,
     LeavesSettings,
-    Round,
     StackedLeavesResult,
     as_solver_result,
     solve_leaves,

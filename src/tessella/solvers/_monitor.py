@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tessella.cones import Point
 from tessella.solvers._estimate import Estimate
-from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
+from tessella.solvers._result import IterationRecord, Round, SolverResult, SolverStatus
 
 FloatArray = NDArray[np.float64]
 Pair = tuple[Point, FloatArray]
@@ -41,6 +41,9 @@ class Monitor:
 
     def leaf(self, done: int, total: int, answer: Callable[[], SolverResult]) -> None:
         """Receive how many leaves of a pass are done; ``answer()`` has their dual vectors."""
+
+    def passed(self, entry: Round) -> None:
+        """Receive what a pass over all leaves has cost."""
 
     def record(
         self,
@@ -105,6 +108,11 @@ class Monitors(Monitor):
         """See :meth:`Monitor.leaf`."""
         for monitor in self._monitors:
             monitor.leaf(done, total, answer)
+
+    def passed(self, entry: Round) -> None:
+        """See :meth:`Monitor.passed`."""
+        for monitor in self._monitors:
+            monitor.passed(entry)
 
     def record(
         self, record: IterationRecord, answer: Callable[[], SolverResult]

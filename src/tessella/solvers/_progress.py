@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from tessella.backend import format_bytes
 from tessella.solvers._estimate import Estimate
 from tessella.solvers._monitor import Monitor
-from tessella.solvers._result import IterationRecord, SolverResult
+from tessella.solvers._result import IterationRecord, Round, SolverResult
 
 _WIDTHS = {
     "iter": 5,
@@ -58,6 +59,11 @@ class TablePrinter(Monitor):
         if now - self._written >= _SECONDS_BETWEEN and done < total:
             self.note(f"      {done} of {total} leaves")
             self._written = now
+
+    def passed(self, entry: Round) -> None:
+        """Write what a pass over the leaves has cost."""
+        received = format_bytes(entry.n_bytes)
+        self.note(f"      pass ({entry.kind}): {entry.seconds:.2f} s, {received} of results")
 
     def record(self, record: IterationRecord, answer: Callable[[], SolverResult]) -> None:  # noqa: ARG002
         """Write the line of a record."""

@@ -147,3 +147,22 @@ def continued(
         )
         for record in history
     )
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a pass over all leaves has cost.
+
+    Attributes
+    ----------
+    kind : str
+        What the tasks of the pass did: "solve", "certify" or "move".
+    seconds : float
+        Duration.
+    n_bytes : int
+        Bytes of results that the leaves have sent, as arrays.
+    """
+
+    kind: str
+    seconds: float
+    n_bytes: int

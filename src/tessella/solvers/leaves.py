@@ -31,7 +31,7 @@ from tessella.solvers._leaf_tasks import (
 )
 from tessella.solvers._monitor import Callback, Monitor, as_monitor
 from tessella.solvers._quadratic_model import QuadraticModel
-from tessella.solvers._result import IterationRecord, SolverResult, SolverStatus
+from tessella.solvers._result import IterationRecord, Round, SolverResult, SolverStatus
 from tessella.solvers._run import StopRun
 from tessella.solvers.central_path import state_at
 from tessella.svm import InteriorPoint, relative_gap
@@ -137,25 +137,6 @@ class LeavesSettings:
 
 
 DEFAULT_SETTINGS = LeavesSettings()
-
-
-@dataclass(frozen=True)
-class Round:
-    """What a pass over all leaves has cost.
-
-    Attributes
-    ----------
-    kind : str
-        What the tasks of the pass did: "solve", "certify" or "move".
-    seconds : float
-        Duration.
-    n_bytes : int
-        Bytes of results that the leaves have sent, as arrays.
-    """
-
-    kind: str
-    seconds: float
-    n_bytes: int
 
 
 @dataclass(frozen=True)
@@ -486,8 +467,12 @@ class _LeavesRun:
             n_bytes += n_bytes_of(evidence)
             if keep is not None:
                 keep.append(evidence)
-        self._rounds.append(Round(kind, time.monotonic() - begun, n_bytes))
+        self._count_round(Round(kind, time.monotonic() - begun, n_bytes))
         return total
+
+    def _count_round(self, entry: Round) -> None:
+        self._rounds.append(entry)
+        self._monitor.passed(entry)
 
     def certified(self, P: Point, moves: dict[int, tuple[Any, ...]]) -> SumOfLeaves:
         """Return the sum for the dual vectors with other values of some samples."""
@@ -541,7 +526,7 @@ class _LeavesRun:
         except KeyboardInterrupt:
             self._keep_part(P, total, done)
             raise
-        self._rounds.append(Round("solve", time.monotonic() - begun, n_bytes))
+        self._count_round(Round("solve", time.monotonic() - begun, n_bytes))
         if stopped is not None:
             self.keep(P, total, "w")
             raise StopRun(stopped)
