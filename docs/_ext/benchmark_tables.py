@@ -15,7 +15,7 @@ Json = dict[str, Any]
 # Tables of scripts that take hours, which pages show as soon as they have been measured.
 _LONG = (
     *("large-data", "large-data-growth", "large-data-held-out", "out-of-core"),
-    *("clusters", "cluster-plan"),
+    *("clusters", "cluster-plan", "partition-rules"),
 )
 
 

@@ -21,11 +21,11 @@ def test_members_are_optimal_for_their_kernels(fitted):
     for member in model.members_:
         own = member.machine
         K = own.kernel.matrix(own.space.coordinates)
-        scores = K @ member.coef + member.intercept
+        scores = K @ member.coef[0] + member.intercept
         np.testing.assert_allclose(member.coef.sum(), 0.0, atol=1e-8 * np.abs(member.coef).sum())
         # The rows of a model are in an order of its own.
         np.testing.assert_allclose(
-            np.sort((scores + member.coef / own.C)[:, 0]), targets, atol=1e-7
+            np.sort((scores + member.coef[0] / own.C)[:, 0]), targets, atol=1e-7
         )
 
 
@@ -35,12 +35,13 @@ def test_gap_is_the_largest_of_those_of_the_members(fitted):
     for member in model.members_:
         own = member.machine
         K = own.kernel.matrix(own.space.coordinates)
-        norm = float((member.coef * (K @ member.coef)).sum())
-        slack = float((member.coef**2).sum()) / own.C
-        scores = K @ member.coef + member.intercept
-        targets = scores + member.coef / own.C
+        (coef,) = member.coef
+        norm = float((coef * (K @ coef)).sum())
+        slack = float((coef**2).sum()) / own.C
+        scores = K @ coef + member.intercept
+        targets = scores + coef / own.C
         upper = 0.5 * (norm + slack)
-        lower = float((targets * member.coef).sum()) - 0.5 * slack - 0.5 * norm
+        lower = float((targets * coef).sum()) - 0.5 * slack - 0.5 * norm
         assert (upper - lower) / upper == pytest.approx(member.gap, abs=1e-9)
         assert member.gap <= 1e-8
     assert sum(member.share for member in model.members_) == pytest.approx(1.0)

@@ -122,3 +122,13 @@ def test_absolute_pair_sums(n_rows):
 def test_absolute_pair_sums_check_shapes():
     with pytest.raises(ValueError, match="W has shape"):
         absolute_pair_sums(np.ones((3, 2)), np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_slopes_by_the_coordinates_of_rows(name):
+    family = FAMILIES[name]
+    rows, M = RNG.uniform(0.05, 0.95, (6, 4)), RNG.normal(size=(6, 11))
+    found = family.slopes(M * family.gram(rows, SCALES, B), rows, B, SCALES)
+    for j, step in enumerate(1e-6 * np.eye(4)):
+        ends = [(M * family.gram(rows + s * step, SCALES, B)).sum(axis=1) for s in (1.0, -1.0)]
+        np.testing.assert_allclose(found[:, j], (ends[0] - ends[1]) / 2e-6, rtol=1e-6, atol=1e-7)

@@ -223,7 +223,11 @@ def test_a_search_without_time_for_all_rows_compares_fewer():
     assert len(search.rows) == 300
     assert search.seconds_with(900) == pytest.approx(9 * 0.1 + 27 * 0.4)
     assert search.fit_seconds(900) < search.seconds_with(900)
-    assert search.fit_seconds(450) < search.fit_seconds(900)
+    # A leaf is a fit of 450 rows: 2.25 times 0.1 s and 3.375 times a fifth of 0.4 s. The base
+    # machine is another one, and has kernel values with all rows.
+    leaf, between = 2.25 * 0.1 + 3.375 * 0.2 * 0.4, 4.5 * 0.1
+    assert search.fit_seconds(450) == pytest.approx(between + 3 * leaf)
+    assert search.fit_seconds(450, 2) == pytest.approx(between + 5 * leaf)
 
 
 def test_a_descent_is_not_begun_without_the_time_of_an_evaluation():
@@ -256,19 +260,20 @@ def test_leaves_are_smaller_where_the_time_is_short():
     A, target = rng.random((4100, 3)), rng.standard_normal((4100, 1))
     space = replace(machines[0].machine.space, coordinates=A)
     machine = replace(machines[0].machine, space=space)
-    leaves = []
-    for seconds in (0.0, 1e9):
+    found = []
+    for seconds in (0.0, 1.4e-3, 1e9):  # for each row of the largest leaf and each tree
         average = Average(
             entries=[Entry((machine,), target, 1.0, "grid", 1)],
             shares=np.ones(1),
             rows=np.arange(1),
             complete=True,
-            fit_seconds=lambda largest, seconds=seconds: seconds * largest,
+            fit_seconds=lambda largest, trees, seconds=seconds: seconds * largest * trees,
         )
         model = TessellaRegressor(effort="low", n_jobs=1)
-        found = model._members(average, target, np.ones(4100), Clock(10.0), lambda *_: None)
-        leaves.append(found[0].leaves.n_leaves)
-    assert leaves == [4, 8]
+        clock = Clock(1.5 * 1.4e-3 * 2000)  # enough for one tree of the largest leaves, not for two
+        (member,) = model._members(average, target, np.ones(4100), clock, lambda *_: None)
+        found.append((member.partition.trees[0].n_leaves, member.partition.n_trees))
+    assert found == [(3, 2), (3, 1), (5, 1)]
 
 
 def test_a_long_search_tells_its_time(capsys, monkeypatch):

@@ -129,7 +129,7 @@ def test_learned_kernels(keep, low_with, tmp_path):
 def test_a_model_with_leaves(low_with, tmp_path):
     low_with(largest_leaf=20)
     model = TessellaRegressor(effort="low").fit(*mixed_table(60))
-    assert model.members_[0].leaves.n_leaves > 2
+    assert model.members_[0].partition.n_leaves > 2
     compare(model, by_model_file(model, tmp_path))
 
 
@@ -282,28 +282,40 @@ def test_nonsense_among_shared_parts(shared, model_file):
 
 def wrong_parts(member):
     """Members whose arrays do not fit together."""
-    machine, leaves = member.machine, member.leaves
+    machine, (tree,) = member.machine, member.partition.trees
+    base = member.base
     space, kernel = machine.space, machine.kernel
 
     def other(**parts):
         return replace(member, machine=replace(machine, **parts))
 
     narrow = replace(space, coordinates=space.coordinates[:, :-1])
-    loop = replace(leaves, column=np.array([0]), left=np.array([0]))
-    yield "short coefficients", replace(member, coef=member.coef[:-1])
-    yield "flat coefficients", replace(member, coef=member.coef[:, 0])
+    loop = replace(
+        tree,
+        directions=np.ones((1, len(space.group))),
+        thresholds=np.zeros(1),
+        sides=np.array([[0, 0]]),
+        roots=np.array([0]),
+    )
+    beyond = np.array([len(space.coordinates)])
+    yield "short coefficients", replace(member, coef=member.coef[:, :-1])
+    yield "flat coefficients", replace(member, coef=member.coef[0])
+    yield "coefficients of two trees", replace(member, coef=np.tile(member.coef, (2, 1, 1)))
     yield "intercepts", replace(member, intercept=np.zeros((2, 1)))
     yield "not finite", replace(member, intercept=np.array([[np.nan]]))
     yield "scales", other(kernel=replace(kernel, scales=kernel.scales[1:]))
     yield "coordinates", other(space=narrow)
     yield "groups", other(space=replace(space, group=space.group[1:]))
     yield "two outputs", replace(member, coef=np.tile(member.coef, 2), intercept=np.zeros((1, 2)))
-    yield "endless leaves", replace(member, leaves=loop)
-    yield "no leaf", replace(member, leaves=replace(leaves, left=np.array([1])))
-    yield "column", replace(member, leaves=replace(leaves, column=np.array([99])))
+    yield "endless leaves", replace(member, partition=replace(member.partition, trees=(loop,)))
+    yield "no tree", replace(member, partition=replace(member.partition, trees=()))
+    yield "groups of leaves", replace(member, partition=replace(member.partition, column=0))
+    yield "base rows", replace(member, base=replace(base, rows=beyond, coef=np.zeros((1, 1))))
+    yield "base coefficients", replace(member, base=replace(base, coef=np.zeros((1, 1))))
+    yield "base intercept", replace(member, base=replace(base, intercept=np.zeros(2)))
 
 
-@pytest.mark.parametrize("number", range(11))
+@pytest.mark.parametrize("number", range(15))
 def test_parts_that_do_not_fit_together(regressor, number, tmp_path):
     name, wrong = list(wrong_parts(regressor.members_[0]))[number]
     model = copy.copy(regressor)

@@ -82,7 +82,7 @@ def test_the_bits_of_missing_values_do_not_matter():
     y = np.tile(Y[:40], 2)
     expected = regressor().fit(values, y)
     found = regressor().fit(other, y)
-    assert len(found.members_[0].coef) == 40
+    assert found.members_[0].coef.shape[1] == 40
     np.testing.assert_array_equal(found.predict(other), expected.predict(values))
 
 

@@ -290,6 +290,9 @@ def test_info_as_json(run, model):
         "category",
         "number",
     ]
+    rows = estimator.members_[0].machine.space.coordinates
+    assert description["distinct_rows"] == len(rows)
+    assert {(own["leaves"], own["trees"]) for own in description["members"]} == {(1, 1)}
     relevance = [own["relevance"] for own in description["columns"]]
     np.testing.assert_allclose(relevance, estimator.feature_relevance_)
     assert [own["weight"] for own in description["members"]] == [

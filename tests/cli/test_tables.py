@@ -97,7 +97,7 @@ def test_bytes_that_are_not_text(fails, tmp_path):
 def test_files_that_are_not_there(fails, tmp_path):
     fails(FIT, "train.csv: the file does not exist")
     (tmp_path / "train.csv").mkdir()
-    fails(FIT, "train.csv: this path is not a regular file")
+    fails(FIT, "train.csv: this is a folder; Parquet files of a folder")
     fails(FIT.replace(".csv", ".xlsx"), "train.xlsx: unknown type of file; use one of .csv, ")
 
 

@@ -15,6 +15,7 @@ from tessella.partitions import (
     cut_tree,
     grafted,
     grouped_tree,
+    leading_gradients,
 )
 
 
@@ -158,3 +159,75 @@ def test_arrays_that_are_no_tree_are_noticed(name, value):
     }
     assert CutTree(**sound).is_sound(2)
     assert not CutTree(**(sound | {name: value})).is_sound(2)
+
+
+def test_a_row_on_a_cut_is_on_its_first_side():
+    tree = CutTree(
+        directions=np.array([[1.0, 0.0]]),
+        thresholds=np.array([0.5]),
+        sides=np.array([[-1, -2]]),
+        roots=np.array([0]),
+        groups=np.empty(0),
+    )
+    assert tree.leaf_of(np.array([[0.5, 9.0], [np.nextafter(0.5, 1.0), 0.0]])).tolist() == [0, 1]
+
+
+def test_cuts_are_in_the_middle_between_rows():
+    """So that rounding does not move a row to another leaf."""
+    A = rows(500)
+    gradients = np.random.default_rng(2).standard_normal((500, 3))
+    for rule in (CutRule(60), CutRule(60, A, gradients), CutRule(60, seed=1)):
+        tree = cut_tree(A, rule)
+        for direction, threshold in zip(tree.directions, tree.thresholds, strict=True):
+            assert np.abs(A @ direction - threshold).min() > 1e-9
+
+
+def test_a_cut_that_no_root_leads_to_is_noticed():
+    """Each number is there once, but the second cut follows itself."""
+    tree = CutTree(
+        directions=np.ones((2, 2)),
+        thresholds=np.zeros(2),
+        sides=np.array([[-1, -2], [1, -3]]),
+        roots=np.array([0]),
+        groups=np.empty(0),
+    )
+    assert not tree.is_sound(2)
+
+
+def test_each_group_has_the_tree_of_its_own_rows():
+    A, group = rows(300), np.random.default_rng(1).integers(0, 3, 300).astype(float)
+    leaf = grouped_tree(A, CutRule(40), group, np.arange(3.0)).leaf_of(A, group)
+    first = 0
+    for own in range(3):
+        alone = cut_tree(A[group == own], CutRule(40))
+        assert np.array_equal(leaf[group == own], first + alone.leaf_of(A[group == own]))
+        first += alone.n_leaves
+
+
+@pytest.mark.parametrize(("column", "sound"), [(0, True), (2, True), (3, False), (-2, False)])
+def test_the_column_of_groups_is_one_of_the_data(column, sound):
+    A, group = rows(60), np.arange(60) % 2.0
+    partition = Partition((grouped_tree(A, CutRule(20), group, np.arange(2.0)),), column)
+    assert partition.is_sound(3, 3) == sound
+
+
+@pytest.mark.parametrize("column", [0.5, "x", None])
+def test_the_column_of_groups_is_a_number(column):
+    A, group = rows(60), np.arange(60) % 2.0
+    assert not Partition((grouped_tree(A, CutRule(20), group, [0.0, 1.0]),), column).is_sound(3, 3)
+
+
+def test_leading_gradients_are_those_of_the_sum_over_outputs():
+    gradients = np.random.default_rng(0).standard_normal((5, 3, 4))
+    leading = leading_gradients(gradients)
+    for own, found in zip(gradients, leading, strict=True):
+        values, vectors = np.linalg.eigh(own.T @ own)
+        np.testing.assert_allclose(np.abs(found), np.sqrt(values[-1]) * np.abs(vectors[:, -1]))
+    np.testing.assert_array_equal(leading_gradients(gradients[:, :1]), gradients[:, 0])
+
+
+def test_rows_without_features_are_one_leaf():
+    tree = cut_tree(np.empty((50, 0)), CutRule(10))
+    assert tree.n_leaves == 1
+    assert tree.is_sound(0)
+    assert not tree.leaf_of(np.empty((7, 0))).any()

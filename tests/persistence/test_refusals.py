@@ -123,13 +123,13 @@ def test_edited_array(model_file):
 
 
 def test_newer_format(model_file):
-    rewrite(model_file, members_of(model_file), format_version=4, tessella_version="9.1")
-    refused(model_file, r"written by Tessella 9\.1, format 4; this version reads up to 3: upgrade")
+    rewrite(model_file, members_of(model_file), format_version=5, tessella_version="9.1")
+    refused(model_file, r"written by Tessella 9\.1, format 5; this version reads up to 4: upgrade")
 
 
 def test_older_format(model_file):
-    rewrite(model_file, members_of(model_file), format_version=2, tessella_version="0.0")
-    refused(model_file, r"written by Tessella 0\.0, format 2; .* formats from 3 on: .*fit again")
+    rewrite(model_file, members_of(model_file), format_version=3, tessella_version="0.0")
+    refused(model_file, r"written by Tessella 0\.0, format 3; .* formats from 4 on: .*fit again")
 
 
 def test_newer_format_without_our_members(model_file):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from reference.programs import kernel_learning
 
+from tessella.cones import PSD
 from tessella.kernels import (
     Gaussian,
     KernelDictionary,
@@ -29,6 +30,10 @@ from tessella.solvers import (
 )
 from tessella.solvers import fixed as solve_fixed
 from tessella.solvers._curvature import curvature
+from tessella.solvers._iterate import best_iterate
+from tessella.solvers._leaf_tasks import Wanted, solve_leaf
+from tessella.solvers._quadratic_model import QuadraticModel
+from tessella.solvers.leaves import n_bytes_of
 from tessella.svm import DualProblem
 
 EVERYTHING = LeavesSettings(curved=10**6, moving=10**6)
@@ -284,6 +289,14 @@ def test_a_known_pair_is_where_a_run_goes_on():
     )
     assert again.value == pytest.approx(first.value, rel=1e-12)
     assert again.lower == pytest.approx(first.lower, rel=1e-9)
+    # The next pass begins with the known vectors, which are nearly solutions.
+    steps = []
+    for callback in (Known(), None):
+        fresh = LocalLeaves.of(leaves, 1)
+        options = {"tol": 1e-9, "learned": True, "max_iter": 1}
+        run = solve_leaves(fresh, cone, first.parameter, callback=callback, **options)
+        steps.append(run.history[0].svm_iter)
+    assert steps[0] < steps[1]
 
 
 def test_samples_that_machines_share_are_the_same_rows():
@@ -298,3 +311,82 @@ def test_samples_that_machines_share_are_the_same_rows():
     part = leaf.subset(samples, weight)
     assert part.rows.shape == (10, 2)
     assert part.dual.linear == pytest.approx(dual.linear[samples])
+
+
+def test_bytes_of_arrays_are_counted_wherever_they_are():
+    leaf = some_leaves(30, 1)[0]
+    _, answer = solve_leaf(
+        leaf, np.zeros(30), leaf.bound().cone.centre, 1e-3, None, Wanted(), n_jobs=1
+    )
+    gradient = answer.evidence.gradient
+    assert n_bytes_of(answer) == gradient.nbytes + answer.evidence.intercept.nbytes
+    assert n_bytes_of([{"a": np.zeros(3)}, (np.zeros(2), "text", None)]) == 40
+    assert n_bytes_of(SolverStatus.TIME_LIMIT) == 0
+
+
+def test_a_leaf_without_time_ends_the_run_with_all_leaves():
+    """A leaf that is stopped keeps its best vector, and the others are solved as well."""
+    leaves, stopped = some_leaves(300, 6), []
+
+    class Watch(Monitor):
+        def leaf(self, done, total, answer):
+            stopped.append(done)
+
+    class Hurried(LocalLeaves):
+        def map(self, task, arguments, **options):
+            if task is solve_leaf:
+                given = arguments
+                seconds = [1e-9 if k == 2 else None for k in range(6)]
+                arguments = lambda k: (*given(k)[:2], seconds[k], given(k)[3])  # noqa: E731
+            return super().map(task, arguments, **options)
+
+    pool = Hurried.of(leaves, 1)
+    cone = leaves[0].bound().cone
+    result = solve_leaves(pool, cone, cone.centre, callback=Watch(), time_limit=1e3)
+    assert result.status is SolverStatus.TIME_LIMIT
+    assert stopped == [1, 2, 3, 4, 5, 6]
+    again = stacked(leaves).certificate(result.parameter, pool.stacked(result.best))
+    assert result.value == pytest.approx(again.upper, rel=1e-9)
+
+
+def test_a_leaf_without_time_keeps_its_vector():
+    (leaf,) = some_leaves(60, 1)
+    P = leaf.bound().cone.centre
+    w, _ = solve_leaf(leaf, np.zeros(60), P, 1e-3, None, Wanted(), n_jobs=1)
+    kept, answer = solve_leaf(leaf, w, P, 1e-9, 1e-9, Wanted(10, True), n_jobs=1)
+    assert answer.stopped is SolverStatus.TIME_LIMIT
+    assert np.allclose(kept, w)
+    assert answer.moving is None
+    assert answer.curvature is None
+
+
+def test_the_quadratic_model_is_minimised_within_the_cone():
+    cone = PSD(2)
+    D = np.array([[0.4, 0.2], [0.2, -0.4]])
+    H = np.eye(cone.dimension)
+    # Of -<D, M - M0> / 2 + |M - M0|² / 2, for M0 the unit matrix and a D without a trace.
+    found = QuadraticModel(cone, np.eye(2), D, H).minimiser(1e-9, 60)
+    assert found == pytest.approx(np.eye(2) + 0.5 * D, abs=1e-4)
+    # A gradient that is too large for the cone leads to its boundary.
+    far = QuadraticModel(cone, np.eye(2), 100.0 * np.diag([1.0, -1.0]), H).minimiser(1e-9, 60)
+    assert far == pytest.approx(np.diag([2.0, 0.0]), abs=1e-3)
+
+
+def test_the_best_iterate_is_returned():
+    class Method:
+        """Merits that fall, rise a little and then by far."""
+
+        def __init__(self, merits):
+            self.merits, self.place = merits, 0
+
+        merit = property(lambda self: self.merits[self.place])
+        state = property(lambda self: self.place)
+
+        def advance(self):
+            self.place += 1
+            return 1.0
+
+    assert best_iterate(Method([8.0, 4.0, 5.0, 2.0, 3.0, 9e9, 1.0]), 0.1, 50, lambda: False) == 3
+    assert best_iterate(Method([8.0, 4.0, 0.05, 0.01]), 0.1, 50, lambda: False) == 2
+    assert best_iterate(Method([8.0, 4.0, 3.0, 2.0]), 0.1, 2, lambda: False) == 2
+    assert best_iterate(Method([8.0, 4.0, 3.0, 2.0]), 0.1, 50, lambda: True) == 1

@@ -8,17 +8,16 @@ from tessella.automatic._average import blended_average, greedy_average, soft_av
 from tessella.automatic._classifier import TessellaClassifier
 from tessella.automatic._encodings import Encoding, fit_encoding
 from tessella.automatic._families import FAMILIES
-from tessella.automatic._leaves import Leaves
-from tessella.automatic._machines import FittedMachine
+from tessella.automatic._machines import BaseMachine, FittedMachine
 from tessella.automatic._regressor import TessellaRegressor
 from tessella.automatic._settings import EFFORTS, SearchSettings
 
 __all__ = [
     "EFFORTS",
     "FAMILIES",
+    "BaseMachine",
     "Encoding",
     "FittedMachine",
-    "Leaves",
     "SearchSettings",
     "TessellaClassifier",
     "TessellaRegressor",

@@ -21,9 +21,9 @@ from tessella.automatic._encodings import ONE_HOT, TARGET, fit_encoding
 from tessella.automatic._entries import GROWN, Entry, Machine
 from tessella.automatic._families import FAMILIES
 from tessella.automatic._growth import Growth
-from tessella.automatic._machines import FittedMachine, fit_machine
+from tessella.automatic._machines import FittedMachine, LeafSizes, fit_machine
 from tessella.automatic._relevance import relevance_of_columns
-from tessella.automatic._search import Search
+from tessella.automatic._search import FIRST_FITS, Search
 from tessella.automatic._settings import EFFORTS, SearchSettings
 from tessella.automatic._spaces import Space
 from tessella.automatic._table import TableReader
@@ -53,7 +53,6 @@ _LOSSES = ("squared", "svm")
 _RELEVANCE_ROWS = 128
 # Part of the time that a search may take if its machines are refined on more rows afterwards.
 _SEARCH_PART = 0.5
-_SMALLEST_LEAF = 1000  # rows to which leaves are made smaller in order to keep a time limit
 _SPACE_PART = 0.2  # of the time that is left that another space of features may take
 _FITS_FROM = 0.9  # part of the progress at which the final fits begin
 
@@ -73,14 +72,15 @@ class Average:
     complete : bool
         Whether all stages of the search were finished.
     fit_seconds : callable
-        Expected seconds of a fit of one machine on all rows, by the largest size of a leaf.
+        Expected seconds of a fit of one machine on all rows, by the largest size of a leaf and the
+        number of trees.
     """
 
     entries: list[Entry]
     shares: FloatArray
     rows: IntArray
     complete: bool
-    fit_seconds: Callable[[int], float]
+    fit_seconds: Callable[[int, int], float]
 
     @property
     def held_out(self) -> FloatArray:
@@ -341,16 +341,13 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
         wanted.sort(key=lambda one: -one[1])
         settings = self._settings()
         wanted = wanted[: max(settings.least_members, settings.member_rows // len(Y))]
-        largest = settings.largest_leaf
-        # Smaller leaves cost less.
-        while largest > _SMALLEST_LEAF and average.fit_seconds(largest) > clock.left:
-            largest //= 2
+        at_once = effective_threads(self.n_jobs)
+        sizes = self._leaf_sizes(average, -(-len(wanted) // at_once), clock)
 
         def fit(one: tuple[Machine, float]) -> FittedMachine:
-            return fit_machine(*one, Y, weight, largest)
+            return fit_machine(*one, Y, weight, sizes)
 
         members: list[FittedMachine] = []
-        at_once = effective_threads(self.n_jobs)
         begin = clock.elapsed
         for k in range(0, len(wanted), at_once):
             batch_seconds = (clock.elapsed - begin) / max(1, k // at_once)
@@ -360,6 +357,21 @@ class BaseAutomatic(NotebookStepMixin, BaseEstimator):  # type: ignore[misc]
             tell(f"{len(members)} of {len(wanted)} machines fitted on {len(Y)} rows", 1.0)
         total = sum(member.share for member in members)
         return [replace(member, share=member.share / total) for member in members]
+
+    def _leaf_sizes(self, average: Average, n_batches: int, clock: Clock) -> LeafSizes:
+        """Return the size of leaves, and the number of trees, for which there is time.
+
+        Leaves are as large as the time for the first machines allows, because smaller leaves cost
+        less. There are several trees if there is time for them in all machines.
+        """
+        settings, first = self._settings(), min(n_batches, FIRST_FITS)
+        largest, trees = settings.largest_leaf, settings.trees
+        while largest > settings.smallest_leaf:
+            if first * average.fit_seconds(largest, 1) <= clock.left:
+                break
+            largest //= 2
+        enough = n_batches * average.fit_seconds(largest, trees) <= clock.left
+        return LeafSizes(largest, trees if enough else 1)
 
     @contextmanager
     def _display(self) -> Iterator[Tell]:

@@ -98,8 +98,9 @@ class TessellaClassifier(ClassifierMixin, BaseAutomatic):  # type: ignore[misc]
     -----
     With more than some thousand rows, the search uses a sample of them. The scales of its best
     machines are then refined on a larger sample, a part of which is held out, and the members are
-    fitted on all rows. With more rows than an exact machine can have, the rows are divided into
-    leaves with an exact machine in each.
+    fitted on all rows. With more rows than an exact machine can have, a member is a base
+    machine of a sample of the rows, and exact machines of the leaves of one or two trees, which
+    learn what the base machine leaves.
 
     Examples
     --------

@@ -54,6 +54,14 @@ class Family(Protocol):
         """Return the derivatives of ``sum(M * K)`` by the parameters, with ``W = M * K``."""
         ...
 
+    def slopes(self, W: FloatArray, A: FloatArray, B: FloatArray, scales: FloatArray) -> FloatArray:
+        """Return the derivatives of ``sum(M * K)`` by the rows of A, with ``W = M * K``.
+
+        K is the kernel matrix between the rows of A and those of B. Where a kernel has a kink, the
+        derivative is the mean of those on both sides.
+        """
+        ...
+
 
 class LaplaceFamily:
     """The kernels ``exp(-sum(exp(scale) * |x - y|))``, of rough functions."""
@@ -77,6 +85,10 @@ class LaplaceFamily:
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.gradient`."""
         return -np.exp(scales) * absolute_pair_sums(W, A, n_jobs=1)
+
+    def slopes(self, W: FloatArray, A: FloatArray, B: FloatArray, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.slopes`."""
+        return -np.exp(scales) * _sign_sums(W, A, B)
 
 
 class GaussianFamily:
@@ -102,6 +114,10 @@ class GaussianFamily:
     def gradient(self, W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray:
         """See :meth:`Family.gradient`."""
         return _square_sums(W, A, scales)
+
+    def slopes(self, W: FloatArray, A: FloatArray, B: FloatArray, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.slopes`."""
+        return -_differences(W, A, B) * np.exp(2.0 * scales)
 
 
 class MaternFamily:
@@ -132,6 +148,11 @@ class MaternFamily:
         """See :meth:`Family.gradient`."""
         # The derivative by r² / 2 is -exp(-r), which is -K / (1 + r).
         return 3.0 * _square_sums(W / (1.0 + self._distances(A, scales, None)), A, scales)
+
+    def slopes(self, W: FloatArray, A: FloatArray, B: FloatArray, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.slopes`."""
+        W = W / (1.0 + self._distances(A, scales, B))
+        return -3.0 * _differences(W, A, B) * np.exp(2.0 * scales)
 
     def _distances(self, A: FloatArray, scales: FloatArray, B: FloatArray | None) -> FloatArray:
         squares = _scaled_squares(A, 3.0**0.5 * np.exp(scales), B)
@@ -169,6 +190,10 @@ class TessellatedFamily:
         # |u - v| of the warped coordinates falls with the margin as fast as these differences.
         return -margins * absolute_pair_sums(W, 0.5 / _room(A, scales), n_jobs=1)
 
+    def slopes(self, W: FloatArray, A: FloatArray, B: FloatArray, scales: FloatArray) -> FloatArray:
+        """See :meth:`Family.slopes`."""
+        return -_sign_sums(W, A, B) * 0.5 / _room(A, scales)
+
 
 FAMILIES: dict[str, Any] = {
     family.name: family
@@ -188,6 +213,21 @@ def _square_sums(W: FloatArray, A: FloatArray, scales: FloatArray) -> FloatArray
     Z = A * np.exp(scales)
     half: FloatArray = np.einsum("ij,ij->j", Z, W @ Z) - W.sum(axis=1) @ (Z * Z)
     return 2.0 * half
+
+
+def _differences(W: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return ``sum(W * (x - y))`` over the rows y of B, for each row x of A and each column."""
+    sums: FloatArray = W.sum(axis=1)[:, None] * A - W @ B
+    return sums
+
+
+def _sign_sums(W: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return ``sum(W * sign(x - y))`` over the rows y of B, as :func:`_differences` does."""
+    sums = np.empty_like(A)
+    for j in range(A.shape[1]):
+        signs = np.sign(A[:, j, None] - B[:, j])
+        sums[:, j] = np.einsum("ij,ij->i", W, signs)
+    return sums
 
 
 def _room(A: FloatArray, scales: FloatArray) -> FloatArray:

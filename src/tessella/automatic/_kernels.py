@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tessella.automatic._families import FAMILIES
 from tessella.estimators import LearnedKernelRidge, LearnedKernelRidgeClassifier
+from tessella.estimators._leaf_fit import gradients_of
 from tessella.kernels import LearnedKernel, TessellatedKernels
 
 FloatArray = NDArray[np.float64]
@@ -35,6 +36,25 @@ class MachineKernel(Protocol):
         """Return the kernel matrix between the rows of A and those of B, by default those of A."""
         ...
 
+    def slopes(self, A: FloatArray, B: FloatArray, coef: FloatArray) -> FloatArray:
+        """Return the gradients of functions at some rows.
+
+        Parameters
+        ----------
+        A : ndarray of shape (m, n)
+            The rows.
+        B : ndarray of shape (n_training, n)
+            Rows whose kernel functions are added.
+        coef : ndarray of shape (n_training, k)
+            Coefficients of k functions.
+
+        Returns
+        -------
+        ndarray of shape (m, k, n)
+            Gradient of each function at each row.
+        """
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class ScaledKernel:
@@ -56,6 +76,11 @@ class ScaledKernel:
         """See :meth:`MachineKernel.matrix`."""
         K: FloatArray = FAMILIES[self.family].gram(A, self.scales, B)
         return K
+
+    def slopes(self, A: FloatArray, B: FloatArray, coef: FloatArray) -> FloatArray:
+        """See :meth:`MachineKernel.slopes`."""
+        K, family = self.matrix(A, B), FAMILIES[self.family]
+        return np.stack([family.slopes(K * own, A, B, self.scales) for own in coef.T], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +105,11 @@ class CertifiedKernel:
         """See :meth:`MachineKernel.matrix`."""
         K = np.asarray(self.kernel(A, A if B is None else B), dtype=np.float64)
         return 0.5 * (K + K.T) if B is None else K
+
+    def slopes(self, A: FloatArray, B: FloatArray, coef: FloatArray) -> FloatArray:
+        """See :meth:`MachineKernel.slopes`; the gradients are those of differences."""
+        function = self.kernel.predictor(B, coef)
+        return gradients_of(lambda rows: function.scores(rows, n_jobs=1), A)
 
 
 def learn_kernel(A: FloatArray, Y: FloatArray, C: float, weight: FloatArray) -> LearnedKernel:

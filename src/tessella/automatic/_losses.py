@@ -49,8 +49,29 @@ class MachineLoss(Protocol):
 
     name: str
 
-    def solve(self, K: FloatArray, Y: FloatArray, C: float, weight: FloatArray) -> Solution:
-        """Return the machine with a kernel matrix."""
+    def solve(
+        self,
+        K: FloatArray,
+        Y: FloatArray,
+        C: float,
+        weight: FloatArray,
+        base: FloatArray | None = None,
+    ) -> Solution:
+        """Return the machine with a kernel matrix.
+
+        Parameters
+        ----------
+        K : ndarray of shape (m, m)
+            Kernel matrix of some rows.
+        Y : ndarray of shape (m, k)
+            What the machine is fitted to.
+        C : float
+            Weight of the loss.
+        weight : ndarray of shape (m,)
+            Weights of the rows.
+        base : ndarray of shape (m, k), optional
+            Scores of another function. The loss is that of the sum of both functions.
+        """
         ...
 
 
@@ -60,9 +81,16 @@ class SquaredError:
 
     name = "squared"
 
-    def solve(self, K: FloatArray, Y: FloatArray, C: float, weight: FloatArray) -> Solution:
+    def solve(
+        self,
+        K: FloatArray,
+        Y: FloatArray,
+        C: float,
+        weight: FloatArray,
+        base: FloatArray | None = None,
+    ) -> Solution:
         """See :meth:`MachineLoss.solve`."""
-        dual = DualProblem.ridge(Y, C * weight)
+        dual = DualProblem.ridge(Y if base is None else Y - base, C * weight)
         answer = SmoothDual(K, dual)
         w = dual.feasible(answer.w)
         scores = answer.scores(w)
@@ -79,11 +107,32 @@ class _SupportVectors:
         """Return the dual problem of one output."""
         raise NotImplementedError
 
-    def solve(self, K: FloatArray, Y: FloatArray, C: float, weight: FloatArray) -> Solution:
+    def solve(
+        self,
+        K: FloatArray,
+        Y: FloatArray,
+        C: float,
+        weight: FloatArray,
+        base: FloatArray | None = None,
+    ) -> Solution:
         """See :meth:`MachineLoss.solve`."""
-        found = [_solved(K, self.dual(y, C, weight)) for y in Y.T]
-        coef = np.column_stack([own.w for own in found])
-        return Solution(coef, np.array([own.intercept for own in found]), max(o.gap for o in found))
+        others = np.zeros_like(Y) if base is None else base
+        found = [
+            self._machine(K, y, self.dual(y, C, weight), other)
+            for y, other in zip(Y.T, others.T, strict=True)
+        ]
+        coef = np.column_stack([own.coef for own in found])
+        intercept = np.concatenate([own.intercept for own in found])
+        return Solution(coef, intercept, max(own.gap for own in found))
+
+    def _machine(
+        self, K: FloatArray, y: FloatArray, dual: DualProblem, base: FloatArray
+    ) -> Solution:
+        """Return the machine of one output, which is added to the scores `base`."""
+        del y
+        # The dual of both losses is linear in the targets, from which the scores are subtracted.
+        found = _solved(K, dual.with_linear(dual.linear - base))
+        return Solution(found.w[:, None], np.array([found.intercept]), found.gap)
 
     def held_out_scores(
         self,
@@ -122,6 +171,18 @@ class Hinge(_SupportVectors):
     def dual(self, y: FloatArray, C: float, weight: FloatArray) -> DualProblem:
         """See :meth:`_SupportVectors.dual`."""
         return DualProblem.classification(y, C * weight)
+
+    def _machine(
+        self, K: FloatArray, y: FloatArray, dual: DualProblem, base: FloatArray
+    ) -> Solution:
+        """See :meth:`_SupportVectors._machine`.
+
+        With rows of one class only, every large intercept is an optimum; the smallest one is taken.
+        """
+        if (y != y[0]).any():
+            return super()._machine(K, y, dual, base)
+        shortfall = max(0.0, float((1.0 - y * base).max()))
+        return Solution(np.zeros((len(y), 1)), y[:1] * shortfall, 0.0)
 
 
 @dataclass(frozen=True)

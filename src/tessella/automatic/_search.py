@@ -51,8 +51,8 @@ _SCREEN_MARGIN = 3.0
 # Evaluations of a step of a descent, with their gradients, and machines of a usual average.
 _EVALUATIONS_PER_STEP = 2.0
 _USUAL_MEMBERS = 10
-# Final fits for which a search with a time limit leaves time.
-_RESERVED_FITS = 2
+#: Final fits for which a search with a time limit leaves time.
+FIRST_FITS = 2
 # Fewer rows do not tell one scale from another.
 _FEWEST_REFINED_ROWS = 20
 # Ratio of the rows of a fold and of the first rows from which a descent begins on the latter.
@@ -197,10 +197,11 @@ class Search:
     def _shorten(self, screened: int) -> None:
         """Take the rows of the screening for all stages if the time is not enough for more.
 
-        The time of the screening tells that of an evaluation with all rows, and of a final fit.
+        The time of the screening tells that of an evaluation with all rows, and of a final fit in
+        the smallest leaves.
         """
         all_rows, self.rows = self.rows, self.rows[:screened]
-        needed = self.seconds_with(len(all_rows)) + self.fit_seconds(self.settings.largest_leaf)
+        needed = self.seconds_with(len(all_rows)) + self.fit_seconds(self.settings.smallest_leaf)
         self._shortened = len(all_rows) > screened and needed > self.clock.left
         if not self._shortened:
             self.rows = all_rows
@@ -212,12 +213,24 @@ class Search:
         """
         return self._scaled(n_rows, 1.0)
 
-    def fit_seconds(self, largest_leaf: int) -> float:
-        """Estimate the time of a fit of one machine on all rows, in leaves of at most a size."""
-        leaves = 1
-        while len(self.Y) > leaves * largest_leaf:
-            leaves *= 2  # leaves are divided at medians
-        return leaves * self._scaled(len(self.Y) // leaves, _FIT_PART)
+    def fit_seconds(self, largest_leaf: int, n_trees: int = 1) -> float:
+        """Estimate the time of a fit of one machine on all rows.
+
+        Parameters
+        ----------
+        largest_leaf : int
+            Largest number of rows of a leaf.
+        n_trees : int
+            Number of trees, each of which has all rows in its leaves.
+        """
+        n_rows = len(self.Y)
+        leaves = -(-n_rows // largest_leaf)  # which have about equal sizes
+        if leaves == 1:
+            return self._scaled(n_rows, _FIT_PART)
+        gram = min(self.gram_seconds, self.seconds)
+        between = gram * n_rows * largest_leaf / len(self.rows) ** 2  # all rows and the sample
+        base = self._scaled(largest_leaf, _FIT_PART) + between
+        return base + n_trees * leaves * self._scaled(-(-n_rows // leaves), _FIT_PART)
 
     def _tell_expected(self, n_starts: int) -> None:
         """Tell how long the fit may take, if that is long, by the first evaluation."""
@@ -227,15 +240,17 @@ class Search:
         steps = _EVALUATIONS_PER_STEP * settings.descent_steps * settings.folds
         descents = min(compared, settings.refined) * steps * fitted
         fits = min(_USUAL_MEMBERS, settings.member_rows // len(self.Y) + settings.least_members)
-        fitting = fits * self.fit_seconds(settings.largest_leaf)
+        fitting = fits * self.fit_seconds(settings.largest_leaf, settings.trees)
         ahead = (compared * self.seconds + descents + fitting) / threads
         estimate = Estimate(self.clock.elapsed + ahead, self.clock.limit)
         if estimate.is_long or estimate.exceeds_limit:
             self.tell(f"expected time: {estimate}", 0.15)
 
     def final_seconds(self) -> float:
-        """Estimate the time of the first final fits."""
-        return _RESERVED_FITS * self.fit_seconds(self.settings.largest_leaf)
+        """Estimate the time of the first final fits, in leaves that are not the largest."""
+        settings = self.settings
+        leaf = max(settings.smallest_leaf, settings.largest_leaf // 2)
+        return FIRST_FITS * self.fit_seconds(leaf)
 
     def _scaled(self, n_rows: int, part: float) -> float:
         ratio, gram = n_rows / len(self.rows), min(self.gram_seconds, self.seconds)

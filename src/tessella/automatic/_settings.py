@@ -58,6 +58,11 @@ class SearchSettings:
         Largest number of its steps.
     largest_leaf : int
         Largest number of rows of an exact machine. More rows are divided into leaves.
+    smallest_leaf : int
+        Size to which leaves are made smaller in order to keep a time limit.
+    trees : int
+        Number of divisions into leaves whose predictions are averaged, if there is time for more
+        than one.
     member_rows : int
         Largest sum of the training rows of all members, which bounds the time of the final fits of
         large tables. At least `least_members` machines are fitted on any table.
@@ -84,6 +89,8 @@ class SearchSettings:
     growth_rows: int = 4000
     growth_steps: int = 10
     largest_leaf: int = 4000
+    smallest_leaf: int = 1000
+    trees: int = 2
     member_rows: int = 60_000
     least_members: int = 3
 

@@ -61,7 +61,13 @@ def _root(
 
 @app.command()
 def fit(
-    train: Annotated[Path, typer.Argument(help="Training data: .csv, .csv.gz, .tsv or .parquet.")],
+    train: Annotated[
+        Path,
+        typer.Argument(
+            help="Training data: .csv, .csv.gz, .tsv or .parquet; with --max-leaf-rows also a "
+            "folder of Parquet files."
+        ),
+    ],
     target: Annotated[str, typer.Option("--target", help="Name of the column to predict.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write (.tsl).")],
     task: Annotated[
@@ -149,8 +155,23 @@ def fit(
             "File that stores the state of the fit; repeat the command to continue.",
         ),
     ] = None,
+    max_leaf_rows: Annotated[
+        int | None,
+        _own_option(
+            "--max-leaf-rows",
+            "max_leaf_rows",
+            "Divide more rows than this into leaves, such as 5000. Parquet files are then read in "
+            "parts and may be larger than memory.",
+        ),
+    ] = None,
 ) -> None:
-    """Fit a model to a table and save it. Ctrl-C keeps the best model found so far."""
+    """Fit a model to a table and save it. Ctrl-C keeps the best model found so far.
+
+    A table: tessella fit houses.csv --target price -o model.tsl
+
+    A folder of Parquet files with numbers, larger than memory: tessella fit trips --target seconds
+    --model learned-kernel --max-leaf-rows 5000 -o model.tsl
+    """
     given = {
         "effort": effort,
         "categorical_features": categorical or None,
@@ -164,6 +185,7 @@ def fit(
         "time_limit": time_limit,
         "precision": precision,
         "checkpoint": checkpoint,
+        "max_leaf_rows": max_leaf_rows,
         "n_jobs": jobs,
     }
     params = {name: value for name, value in given.items() if value is not None}
@@ -174,7 +196,10 @@ def fit(
 def predict(
     model: Annotated[Path, typer.Argument(help="Path of a model file.")],
     new: Annotated[
-        Path, typer.Argument(help="Table with rows to predict for: .csv, .tsv or .parquet.")
+        Path,
+        typer.Argument(
+            help="Table with rows to predict for: .csv, .tsv, .parquet or a folder of them."
+        ),
     ],
     output: Annotated[
         Path | None,

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessella.cli._errors import CommandError, collected_warnings, complain, require_writable
-from tessella.cli._render import as_duration, as_gap, show_pairs, watched_console
+from tessella.cli._render import as_duration, as_gap, in_leaves, show_pairs, watched_console
+from tessella.cli._stored import StoredTable, is_parquet, peak_memory, read_stored
 from tessella.cli._tables import Table, listed, read_table
 from tessella.estimators import LearnedKernelSVC, LearnedKernelSVR
 from tessella.inspection._summary import is_far_from_optimal
 from tessella.persistence import save
 from tessella.progress import ProgressDisplay, SearchDisplay
+from tessella.rows import ParquetSource
 from tessella.solvers import SolverStatus
 
 _REMEDY = {
@@ -59,6 +61,7 @@ _FLAGS = {
         "max_iter": "--max-iter",
         "precision": "--precision",
         "checkpoint": "--checkpoint",
+        "max_leaf_rows": "--max-leaf-rows",
     },
 }
 _NOT_NUMBERS = (
@@ -92,6 +95,28 @@ class TrainingTable:
     y: NDArray[Any]
 
 
+@dataclass(frozen=True)
+class StoredRows:
+    """What a model is fitted to that reads its rows in parts.
+
+    Attributes
+    ----------
+    source : ParquetSource
+        Rows of the features and the target.
+    features : list of str
+        Names of the columns that are features.
+    task : Task
+        Classification or regression.
+    reason : str
+        Reason of the task.
+    """
+
+    source: ParquetSource
+    features: list[str]
+    task: Task
+    reason: str
+
+
 def fit_file(
     train: Path,
     target: str,
@@ -108,7 +133,8 @@ def fit_file(
     Parameters
     ----------
     train : Path
-        Path of a table with the target and the features.
+        Path of a table with the target and the features. With the parameter `max_leaf_rows`, it may
+        be a folder of Parquet files.
     target : str
         Name of the column to predict. All other columns except those in `drop` are features.
     output : Path
@@ -126,9 +152,14 @@ def fit_file(
     """
     _require_own_options(model, params)
     require_writable(output, force=force, inputs=(train,))
-    data = _read(train, target, task, drop, params.get("categorical_features", ()))
-    fit = _fit_automatic if model is Model.automatic else _fit_learned_kernel
-    estimator, summary, texts = fit(data, params)
+    data: TrainingTable | StoredRows
+    if "max_leaf_rows" in params and is_parquet(train):
+        data = _look_at(read_stored(train, target, drop, _FEW_VALUES), task)
+        estimator, summary, texts = _fit_stored(data, params)
+    else:
+        data = _read(train, target, task, drop, params.get("categorical_features", ()))
+        fit = _fit_automatic if model is Model.automatic else _fit_learned_kernel
+        estimator, summary, texts = fit(data, params)
     # With these names, the columns are checked in Python as if the model was fitted on a frame.
     estimator.feature_names_in_ = np.array(data.features, dtype=object)
     metadata = {"features": data.features, "target": target, "task": data.task.value}
@@ -175,13 +206,35 @@ def _guess(table: Table, name: str) -> tuple[Task, str]:
     """Return the task that the values of the target suggest, and the reason."""
     if table.is_categorical(name):
         return Task.classification, "the target is text"
-    values = np.unique(table.numbers(name))
+    return _guess_by_values(np.unique(table.numbers(name)))
+
+
+def _guess_by_values(values: NDArray[Any]) -> tuple[Task, str]:
+    """Return the task that the distinct numbers of the target suggest, and the reason."""
     if len(values) == 2:
         return Task.classification, "the target has two values"
     reason = f"the target has {len(values)} distinct numbers"
     if len(values) <= _FEW_VALUES and (values == np.round(values)).all():
         reason += "; if they are classes, use --task classification"
     return Task.regression, reason
+
+
+def _look_at(data: StoredTable, task: Task) -> StoredRows:
+    """Return the rows of Parquet files, with the task that the values of the target suggest."""
+    reason = "as given by --task"
+    if task is Task.auto and data.is_text:
+        task, reason = Task.classification, "the target is text"
+    elif task is Task.auto and len(data.values) > _FEW_VALUES:
+        task, reason = Task.regression, f"the target has more than {_FEW_VALUES} distinct numbers"
+    elif task is Task.auto:
+        task, reason = _guess_by_values(data.values)
+    if task is Task.regression and data.is_text:
+        raise CommandError(
+            f"{data.path}: the target {data.target!r} is text; regression needs numbers"
+        )
+    if len(data.values) < 2:
+        raise CommandError(f"{data.path}: every value of the target {data.target!r} is the same")
+    return StoredRows(data.source, data.features, task, reason)
 
 
 def _numbers(table: Table, name: str) -> NDArray[Any]:
@@ -279,14 +332,41 @@ def _fit_learned_kernel(data: TrainingTable, params: dict[str, Any]) -> Fitted:
         model._fit(X, data.y, None, display)
     score = "training accuracy" if data.task is Task.classification else "training R²"
     summary = {
-        "rows": str(len(X)),
-        "features": str(X.shape[1]),
-        "support vectors": str(len(model.support_)),
+        **_sizes(model, len(X)),
         score: f"{model.score(X, data.y):.4f}",
+        **_certificate(model),
+    }
+    return model, summary, _shortfall(model, texts)
+
+
+def _fit_stored(data: StoredRows, params: dict[str, Any]) -> Fitted:
+    """Fit a machine in leaves to rows that are read in parts."""
+    model = _estimator(data.task, params)
+    console = watched_console()
+    display = ProgressDisplay(model.tol, console=console, disable=not console.is_terminal)
+    with collected_warnings() as texts, display:
+        model._fit(data.source, None, None, display)
+    summary = {**_sizes(model, data.source.n_rows), **_certificate(model)}
+    return model, summary, _shortfall(model, texts)
+
+
+def _sizes(model: Any, n_rows: int) -> dict[str, str]:
+    """Return the numbers of rows, features and leaves of a model, and its memory."""
+    sizes = {"rows": str(n_rows), "features": str(model.n_features_in_)}
+    if hasattr(model, "leaves_"):
+        partition = model.leaves_.partition
+        sizes["leaves"] = in_leaves(partition.n_leaves, partition.n_trees)
+        memory = peak_memory()
+        if memory is not None:
+            sizes["memory"] = memory
+    return {**sizes, "support vectors": str(len(model.support_))}
+
+
+def _certificate(model: Any) -> dict[str, str]:
+    return {
         "certified gap": as_gap(model.gap_),
         "status": f"{model.status_}, {model.n_iter_} iterations",
     }
-    return model, summary, _shortfall(model, texts)
 
 
 def _matrix(table: Table, features: list[str]) -> NDArray[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tessella.cli._predict import feature_columns
-from tessella.cli._render import as_duration, as_gap, as_text, show_pairs, show_rows
+from tessella.cli._render import as_duration, as_gap, as_text, in_leaves, show_pairs, show_rows
 
 _SHOWN = 10  # rows of a table for people
 
@@ -22,7 +22,7 @@ def describe_automatic(info: dict[str, Any], model: Any) -> dict[str, Any]:
         "classes": classes,
         "target": info["metadata"].get("target"),
         "parameters": info["params"],
-        "distinct_rows": len(model.members_[0].coef),
+        "distinct_rows": model.members_[0].coef.shape[1],
         "columns": [
             {"name": name, "kind": kind, "relevance": share} for name, kind, share in columns
         ],
@@ -51,7 +51,8 @@ def _member(member: Any) -> dict[str, Any]:
         "loss": machine.loss.name,
         "target": machine.target.name,
         "C": machine.C,
-        "leaves": member.leaves.n_leaves,
+        "leaves": member.partition.n_leaves,
+        "trees": member.partition.n_trees,
     }
 
 
@@ -70,7 +71,10 @@ def show_automatic(title: str, description: dict[str, Any]) -> None:
 
 
 def _pairs(description: dict[str, Any]) -> dict[str, str]:
-    counts = {"columns": len(description["columns"]), "machines": len(description["members"])}
+    members = description["members"]
+    counts = {"columns": len(description["columns"]), "machines": len(members)}
+    divided = [own for own in members if own["leaves"] > 1]
+    leaves = in_leaves(sum(m["leaves"] for m in divided), sum(m["trees"] for m in divided))
     complete = description["search_complete"]
     pairs = {
         "estimator": description["estimator"],
@@ -79,6 +83,7 @@ def _pairs(description: dict[str, Any]) -> dict[str, str]:
         "classes": description["classes"] and ", ".join(map(str, description["classes"])),
         "distinct rows": str(description["distinct_rows"]),
         **{name: str(count) for name, count in counts.items()},
+        "leaves of all machines": leaves if divided else "",
         f"leave-one-out {description['score']}": f"{description['loo_score']:.4f}",
         "certified gap": as_gap(description["gap"]),
         "search": "finished" if complete else "ended before everything was tried",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from tessella.cli._errors import CommandError, complain, require_writable
-from tessella.cli._tables import Table, listed, read_table
+from tessella.cli._tables import Table, listed, read_in_parts, read_table
 from tessella.persistence import load, read_info
 from tessella.tabular._columns import CATEGORY
 
@@ -52,8 +53,7 @@ def predict_file(
         require_writable(output, force=force, inputs=(model_path, new))
     info, model = read_info(model_path), load(model_path)
     _require_able(model, proba, interval)
-    X = _rows(new, info, model.n_features_in_)
-    text = _predictions(model, X, proba, interval)
+    text = _predictions(model, _parts(new, info, model.n_features_in_), proba, interval)
     if output is None:
         typer.echo(text, nl=False)
     else:
@@ -79,17 +79,20 @@ def _require_able(model: Any, proba: bool, interval: float | None) -> None:
         raise CommandError(f"--interval {interval:g}: the probability must be between 0 and 1")
 
 
-def _rows(path: Path, info: dict[str, Any], count: int) -> Any:
-    """Return the rows to predict for, as an array or as a frame."""
+def _parts(path: Path, info: dict[str, Any], count: int) -> Iterator[Any]:
+    """Yield the rows to predict for, as arrays of some of them or as one frame."""
     names, kinds = feature_columns(info), info.get("columns")
     if kinds is None:
-        table = read_table(path)
-        return table.matrix(_features(table, names, count))
+        chosen = None
+        for part in read_in_parts(path):
+            chosen = _features(part, names, count) if chosen is None else chosen
+            yield part.matrix(chosen)
+        return
     # Categories are read as text, so that a column of codes is read as it was in the training data.
     known = names or []
     text = [name for name, kind in zip(known, kinds, strict=bool(known)) if kind == CATEGORY]
     table = read_table(path, text=text)
-    return table.frame(_features(table, names, count), kinds)
+    yield table.frame(_features(table, names, count), kinds)
 
 
 def _features(table: Table, names: list[str] | None, count: int) -> list[str]:
@@ -128,9 +131,19 @@ def _by_class(model: Any, what: str, values: Any) -> Columns:
     return {f"{what} {label}": column for label, column in named}
 
 
-def _predictions(model: Any, X: Any, proba: bool, interval: float | None) -> str:
+def _predictions(model: Any, parts: Iterator[Any], proba: bool, interval: float | None) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
+    for number, X in enumerate(parts):
+        columns = _predicted(model, X, proba, interval)
+        if not number:
+            writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    return buffer.getvalue()
+
+
+def _predicted(model: Any, X: Any, proba: bool, interval: float | None) -> Columns:
+    """Return the columns of the predictions for some rows."""
     with warnings.catch_warnings():
         # The columns were matched by name above, and scikit-learn gets an array without names.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
@@ -142,6 +155,4 @@ def _predictions(model: Any, X: Any, proba: bool, interval: float | None) -> str
         if interval is not None:
             lower, upper = model.predict_interval(X, coverage=interval).T.tolist()
             columns |= {"lower": lower, "upper": upper}
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return buffer.getvalue()
+    return columns

@@ -56,6 +56,11 @@ def as_duration(seconds: float) -> str:
     return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
+def in_leaves(leaves: int, trees: int) -> str:
+    """Return numbers of leaves and trees in words."""
+    return f"{leaves} in {trees} tree{'s' if trees > 1 else ''}"
+
+
 def as_text(value: Any) -> str:
     """Format a value: numbers with few digits, None as a dash."""
     if value is None:

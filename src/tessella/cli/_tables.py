@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.dataset
 import pyarrow.parquet
 from numpy.typing import NDArray
 
@@ -24,7 +25,10 @@ FloatArray = NDArray[np.float64]
 
 _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _SEMICOLON = ";"  # separator of spreadsheets in which numbers have a decimal comma
-_PARQUET = ".parquet"
+PARQUET = ".parquet"
+_PART_ROWS = 65_536  # of a file that is read in parts
+#: What pyarrow reads ahead of the part that is used.
+READ_AHEAD = {"batch_readahead": 1, "fragment_readahead": 1}
 _NAMES_SHOWN = 5
 # Text that a column of booleans has in a text file.
 _BOOLEANS = {"true": 1.0, "false": 0.0, "True": 1.0, "False": 0.0, "TRUE": 1.0, "FALSE": 0.0}
@@ -45,12 +49,15 @@ class Table:
     dates : dict of str to ChunkedArray
         Dates and times of a text file. The same columns are text in `columns`, so that they are
         refused as numbers in the words of the file and can be labels.
+    first : int
+        Number of rows of the file before those of the table.
     """
 
     path: Path
     columns: dict[str, Any]
     records: CsvRecords | None
     dates: dict[str, Any] = field(default_factory=dict)
+    first: int = 0
 
     def require(self, name: str) -> None:
         """Raise an error that suggests similar names if a column does not exist."""
@@ -211,7 +218,7 @@ class Table:
 
     def _fail(self, name: str, index: int, what: str) -> NoReturn:
         if self.records is None:
-            place = f"row {index + 1}"
+            place = f"row {self.first + index + 1}"
         else:
             place = f"line {self.records.line_of(index)}"
         raise CommandError(f"{self.path}: column {name!r}, {place}: {what}")
@@ -239,6 +246,11 @@ def read_table(path: Path, text: Collection[str] = ()) -> Table:
     Table
         Table with at least one row and with distinct column names.
     """
+    if path.is_dir():
+        raise CommandError(
+            f"{path}: this is a folder; Parquet files of a folder are fitted with --model "
+            "learned-kernel --max-leaf-rows 5000, which reads them in parts"
+        )
     suffix = _suffix(path)
     if not path.exists():
         raise CommandError(f"{path}: the file does not exist")
@@ -246,7 +258,7 @@ def read_table(path: Path, text: Collection[str] = ()) -> Table:
         raise CommandError(f"{path}: this path is not a regular file")
     if not path.stat().st_size:
         raise CommandError(f"{path}: the file is empty")
-    if suffix == _PARQUET:
+    if suffix == PARQUET:
         return _checked(path, _read_parquet(path), None)
     records = CsvRecords(path, _DELIMITERS[suffix])
     if records.delimiter == "," and records.separated_by(_SEMICOLON):
@@ -254,8 +266,46 @@ def read_table(path: Path, text: Collection[str] = ()) -> Table:
     return _checked(path, *_read_csv(records, text))
 
 
+def read_in_parts(path: Path) -> Iterator[Table]:
+    """Read a table, and Parquet files in parts so that they may be larger than memory.
+
+    Parameters
+    ----------
+    path : Path
+        File as for :func:`read_table`, or a folder of Parquet files.
+
+    Yields
+    ------
+    Table
+        Some rows, in the order of the file or of the paths in a folder.
+    """
+    if path.is_file() and _suffix(path) != PARQUET:
+        yield read_table(path)
+        return
+    first = 0
+    for batch in parquet_dataset(path).to_batches(batch_size=_PART_ROWS, **READ_AHEAD):
+        if batch.num_rows:
+            table = _without_index(path, pa.Table.from_batches([batch]), quiet=first > 0)
+            yield replace(_checked(path, table, None), first=first)
+            first += batch.num_rows
+    if not first:
+        raise CommandError(f"{path}: there is a header but no rows")
+
+
+def parquet_dataset(path: Path) -> Any:
+    """Return the dataset of a Parquet file, or of the files in a folder."""
+    if not path.exists():
+        raise CommandError(f"{path}: the file does not exist")
+    if path.is_file() and not path.stat().st_size:
+        raise CommandError(f"{path}: the file is empty")
+    try:
+        return pa.dataset.dataset(path.absolute(), format="parquet", partitioning="hive")
+    except (pa.ArrowException, OSError) as error:
+        raise CommandError(f"{path}: there is no Parquet file, or one is damaged") from error
+
+
 def _suffix(path: Path) -> str:
-    known = [*_DELIMITERS, _PARQUET]
+    known = [*_DELIMITERS, PARQUET]
     for suffix in known:
         if path.name.lower().endswith(suffix):
             return suffix
@@ -283,17 +333,22 @@ def _read_parquet(path: Path) -> Any:
         table = pa.parquet.ParquetFile(path).read()
     except (pa.ArrowInvalid, OSError) as error:
         raise CommandError(f"{path}: the file is not a Parquet file, or it is damaged") from error
-    index = [name for name in _pandas_index(table) if name in table.column_names]
-    if index:
+    return _without_index(path, table)
+
+
+def _without_index(path: Path, table: Any, *, quiet: bool = False) -> Any:
+    """Leave out the index columns of pandas, and tell it."""
+    index = pandas_index(table.schema)
+    if index and not quiet:
         complain("note", f"{path}: index columns are left out: {listed(index)}")
-        table = table.drop_columns(index)
-    return table
+    return table.drop_columns(index) if index else table
 
 
-def _pandas_index(table: Any) -> list[str]:
+def pandas_index(schema: Any) -> list[str]:
     """Return the columns that pandas treats as an index."""
-    metadata = table.schema.pandas_metadata or {}
-    return [name for name in metadata.get("index_columns", []) if isinstance(name, str)]
+    metadata = schema.pandas_metadata or {}
+    named = [name for name in metadata.get("index_columns", []) if isinstance(name, str)]
+    return [name for name in named if name in schema.names]
 
 
 def _read_csv(records: CsvRecords, text: Collection[str]) -> tuple[Any, CsvRecords, dict[str, Any]]:

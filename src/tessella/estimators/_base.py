@@ -140,7 +140,7 @@ class BaseLearnedKernel(
         monitor: CallbackMonitor | None,
     ) -> tuple[FittedState, FitRows | None]:
         """Validate, prepare and solve; `monitor` reports to the callbacks of scikit-learn."""
-        begun = time.monotonic()
+        begun, source = time.monotonic(), None
         if is_stored(X):
             source = self._stored_source(X, y, sample_weight)
             if source is not None and source.n_rows > int(self.max_leaf_rows or 0):
@@ -150,9 +150,11 @@ class BaseLearnedKernel(
             if source is not None:
                 X, y, sample_weight = as_arrays(source)
         data = self._validated(X, y, sample_weight)
+        if source is not None and source.feature_names is not None:
+            data = replace(data, feature_names=source.feature_names)
         if self.max_leaf_rows is not None and len(data.X) > self.max_leaf_rows:
-            source = ArraySource(data.X, data.y, data.weight)
-            rows = LocalRows(source, self.n_jobs, on_disk=False)
+            given = ArraySource(data.X, data.y, data.weight)
+            rows = LocalRows(given, self.n_jobs, on_disk=False)
             request = LeafRequest(rows, data.feature_names, begun)
             return self._learn_in_leaves(request, callback, monitor), None
         require_width_memory(self, data.X, data.weight)

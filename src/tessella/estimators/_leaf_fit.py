@@ -36,13 +36,14 @@ from tessella.estimators._solving import FitCallbacks, fit_display
 from tessella.estimators._state import SAMPLE_SIZE, FittedState
 from tessella.estimators._training_set import TrainingSet
 from tessella.kernels import BoundKernelSet, KernelSet, LearnedKernel, UnitBox
-from tessella.partitions import Partition
+from tessella.partitions import Partition, leading_gradients
 from tessella.rows import GrowingArray, RowSource
 from tessella.solvers import (
     LeafPool,
     LeavesResult,
     Monitors,
     SolverResult,
+    SolverStatus,
     StackedLeavesResult,
     as_solver_result,
     solve_leaves,
@@ -58,10 +59,11 @@ LEAST_LEAF_ROWS = 50
 _BASE_LEAVES = 2  # rows of the base function, as a multiple of the rows of a leaf
 _BASE_PART = 4  # and at most this part of all rows
 _BASE_TOL = 1e-2
+_BASE_ITERATIONS = 1000  # whatever the limit of passes over the leaves
 _BASE_TIME = 0.25  # of the time limit
 _MOST_GRADIENTS, _LEAST_GRADIENTS, _GRADIENT_VALUES = 3000, 300, 100_000
 _FEW = 2  # rows that are enough to bind a kernel set to
-_STEP = 0.01  # of a difference that estimates a derivative, in the unit cube
+_STEP = 0.01  # of a difference that estimates a derivative, relative to the range of a feature
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,7 @@ class _LeavesFit:
     ) -> None:
         self._estimator, self._request = estimator, request
         self._callbacks, self._display = callbacks, display
+        self._watching = Monitors([display, callbacks.callback])
         self._largest = int(estimator.max_leaf_rows)
         names = request.feature_names
         self._column = group_column(estimator.partition, request.rows.n_features, names)
@@ -191,24 +194,35 @@ class _LeavesFit:
             rows.close()
 
     def _phase(self, text: str) -> None:
-        if self._display is not None:
-            self._display.phase(text)
+        self._watching.phase(text)
 
     def _note(self, text: str) -> None:
-        if self._display is not None:
-            self._display.note(text)
+        self._watching.note(text)
 
     def _base_model(self, seen: Scan) -> Any:
-        """Return a fitted estimator of the same kind, learned on the sample."""
+        """Return a fitted estimator of the same kind, learned on the sample.
+
+        After Ctrl-C there is no partition yet, and so no model to keep.
+        """
         estimator, limit = self._estimator, self._estimator.time_limit
-        own = {"max_leaf_rows": None, "checkpoint": None, "verbose": 0, "warm_start": False}
+        own: dict[str, Any] = {
+            "max_leaf_rows": None,
+            "checkpoint": None,
+            "verbose": 0,
+            "warm_start": False,
+        }
+        own |= {"max_iter": _BASE_ITERATIONS, "tol": max(_BASE_TOL, estimator.tol)}
         if limit is not None:
             own["time_limit"] = _BASE_TIME * limit
-        model = clone(estimator).set_params(**own, tol=max(_BASE_TOL, estimator.tol))
+        model = clone(estimator).set_params(**own)
+        vars(model).pop("_skl_callbacks", None)  # which follow the whole fit
         X, y, weight = estimator._base_rows(seen, model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return model.fit(X, y, sample_weight=weight)
+            model.fit(X, y, sample_weight=weight)
+        if model.status_ == SolverStatus.INTERRUPTED.value:
+            raise KeyboardInterrupt
+        return model
 
     def _cuts(self, seen: Scan, base: Any) -> Cuts:
         """Return where to cut, by the gradients of the base function or by the features alone."""
@@ -219,8 +233,8 @@ class _LeavesFit:
             most = _GRADIENT_VALUES // max(1, sample.shape[1])
             count = min(_MOST_GRADIENTS, max(_LEAST_GRADIENTS, most))
             rows = sample[:count]
-            scores = partial(_base_scores, base, n_jobs=estimator.n_jobs)
-            gradients = gradients_of(scores, box, rows)
+            slopes = gradients_of(partial(_scaled_scores, base, seen.X[:count]), rows)
+            gradients = leading_gradients(slopes)
         groups = seen.X[:, self._column] if self._column >= 0 else np.empty(0)
         return Cuts(
             largest=self._largest,
@@ -238,11 +252,17 @@ class _LeavesFit:
         estimator, rows, kernel = self._estimator, self._request.rows, base.kernel_
         resolved, bound = self._bound_to_few(seen, kernel.box)
         cone = bound.cone
-        given = kernel.parameter if self._request.parameter0 is None else self._request.parameter0
-        start = given @ given.T if is_factor(given) else given
-        start = cone.checked(bound.free_parameter(start))
+        start = _multiplied_out(kernel.parameter)
         single = cone.dimension == 1 and estimator._solver_name() == "auto"
-        fixed = start if single or estimator._rule() is not None else None
+        is_fixed = single or estimator._rule() is not None
+        earlier = self._request.parameter0
+        learned = False
+        if earlier is not None and not is_fixed:
+            # The parameter of another kernel set means nothing here.
+            learned = cone.contains(_multiplied_out(earlier))
+            start = _multiplied_out(earlier) if learned else start
+        start = cone.checked(bound.free_parameter(start))
+        fixed = start if is_fixed else None
         spec = LeafSpec(task.targets, resolved, kernel.box, estimator.precision, fixed)
         sizes = rows.sizes(task.targets)
         numbers = np.flatnonzero(sizes)
@@ -251,7 +271,7 @@ class _LeavesFit:
         known = None if checkpoint is None else checkpoint.start
         if known is not None:
             known.require_sizes(cone, int(sizes.sum()), estimator.checkpoint)
-            start = known.parameter
+            start, learned = known.parameter, True
 
         def state_of(result: LeavesResult) -> FittedState:
             parameter = bound.kernel_parameter(result.parameter)
@@ -260,7 +280,8 @@ class _LeavesFit:
             leaves = partial(FittedLeaves, partition, BaseFunction.of(base))
             return self._state(seen, task, learned, leaves, supports, result)
 
-        result = self._run(pool, cone, start, fixed is not None, known, checkpoint, state_of)
+        monitors = known, checkpoint
+        result = self._run(pool, cone, start, is_fixed, learned, monitors, state_of)
         if checkpoint is not None:
             finished = checkpoint.finish(as_solver_result(result, pool))
             result = replace(result, history=finished.history)
@@ -279,14 +300,15 @@ class _LeavesFit:
         cone: Cone,
         start: Point,
         fixed: bool,
-        known: StartingPoint | None,
-        checkpoint: Checkpoint | None,
+        learned: bool,
+        monitors: tuple[StartingPoint | None, Checkpoint | None],
         state_of: Callable[[LeavesResult], FittedState],
     ) -> LeavesResult:
         """Run the solver, with all that watches it."""
         estimator, callbacks = self._estimator, self._callbacks
         if callbacks.scikit_learn is not None:
             callbacks.scikit_learn.state_of = lambda result: state_of(_of_leaves(result))
+        known, checkpoint = monitors
         others = (checkpoint, callbacks.scikit_learn, callbacks.callback)
         spent = time.monotonic() - self._request.begun
         limit = estimator.time_limit
@@ -300,7 +322,7 @@ class _LeavesFit:
             time_limit=None if limit is None else max(0.0, limit - spent),
             n_jobs=estimator.n_jobs,
             callback=Monitors([known, self._display, *others]),
-            learned=known is not None or self._request.parameter0 is not None,
+            learned=learned,
         )
 
     def _checkpoint(self, kernel: LearnedKernel) -> Checkpoint | None:
@@ -413,6 +435,12 @@ _NOT_OF_THE_PROBLEM = (
 )
 
 
+def _multiplied_out(parameter: Point) -> Point:
+    """Return a parameter as a point of its cone, also if it is given by a factor."""
+    product: Point = parameter @ parameter.T if is_factor(parameter) else parameter
+    return product
+
+
 def _base_scores(base: Any, X: FloatArray, n_jobs: int | None) -> FloatArray:
     """Return the scores of the base function with its constants."""
     scores: FloatArray = base._machine_scores(X, n_jobs) + base.intercept_
@@ -426,43 +454,41 @@ def _of_leaves(result: SolverResult) -> LeavesResult:
     return result.leaves
 
 
-def gradients_of(
-    function: Callable[[FloatArray], FloatArray], box: Any, rows: FloatArray
-) -> FloatArray:
-    """Return gradients of the scores of a function at rows of the unit cube, by differences.
+def _scaled_scores(base: Any, X: FloatArray, scaled: FloatArray) -> FloatArray:
+    """Return the scores of the base function for rows that differ from X in scaled features."""
+    box = base.kernel_.box
+    moved = X.copy()
+    moved[:, box.kept] = box.invert(scaled)
+    return _base_scores(base, moved, base.n_jobs)
 
-    With several machines, each row has the gradient of each of them, one machine after the other.
+
+def gradients_of(function: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
+    """Return gradients of the outputs of a function at scaled rows, by differences.
 
     Parameters
     ----------
     function : callable
-        Scores of rows in the units of the data, one column for each machine.
-    box : UnitBox
-        Scaling of the features.
+        Outputs of scaled rows, one column for each of them.
     rows : ndarray of shape (k, n_scaled)
-        Scaled rows.
+        Scaled rows. Differences do not leave their range, which need not be that of the unit cube.
+        The slope along a feature without a range is zero.
+
+    Returns
+    -------
+    ndarray of shape (k, n_outputs, n_scaled)
+        Gradient of each output at each row.
     """
+    low, high = rows.min(axis=0), rows.max(axis=0)
     slopes = []
-    for j in range(rows.shape[1]):
+    for j, step in enumerate(_STEP * (high - low)):
         ends = []
         for sign in (1.0, -1.0):
             moved = rows.copy()
-            moved[:, j] = np.clip(moved[:, j] + sign * _STEP, 0.0, 1.0)
-            ends.append((moved[:, j], function(box.invert(moved))))
-        (high, above), (low, below) = ends
-        slopes.append((above - below) / (high - low)[:, None])
-    gradients: FloatArray = np.stack(slopes, axis=2)  # rows, machines, features
-    # A row stands for itself once, so that its machines are summed by their root mean square.
-    return gradients.reshape(-1, rows.shape[1]) if gradients.shape[1] == 1 else _combined(gradients)
-
-
-def _combined(gradients: FloatArray) -> FloatArray:
-    """Return for each row the leading direction of the gradients of all machines."""
-    combined = np.empty((len(gradients), gradients.shape[2]))
-    for own, result in zip(gradients, combined, strict=True):
-        _, size, directions = np.linalg.svd(own, full_matrices=False)
-        result[:] = size[0] * directions[0]
-    return combined
+            moved[:, j] = np.clip(moved[:, j] + sign * step, low[j], high[j])
+            ends.append((moved[:, j], function(moved)))
+        (right, above), (left, below) = ends
+        slopes.append((above - below) / np.where(right > left, right - left, np.inf)[:, None])
+    return np.stack(slopes, axis=2)
 
 
 def group_column(partition: Any, n_features: int, names: NDArray[Any] | None) -> int:

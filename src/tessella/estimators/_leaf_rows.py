@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tessella.backend import effective_threads, require_memory
-from tessella.estimators._leaf_scan import Scan, row_hash, scan
+from tessella.estimators._leaf_scan import Scan, row_hash, scan, target_numbers
 from tessella.estimators._leaf_store import Cuts, LeafSpec, LeafStore, LeafSupport, Spread
 from tessella.estimators._leaf_targets import LeafTargets
 from tessella.partitions import Partition
@@ -192,10 +191,7 @@ _MIXED = np.uint64(0x9E3779B97F4A7C15)
 
 def batch_digest(batch: Batch) -> tuple[int, int]:
     """Return two numbers that depend on the rows of a batch, and not on their order."""
-    y = batch.y
-    if y.dtype.kind not in "biuf":
-        y = np.array([_number_of_text(str(label)) for label in y.tolist()], dtype=np.float64)
-    ranks = row_hash(np.column_stack([batch.X, y.astype(np.float64), batch.weight]))
+    ranks = row_hash(np.column_stack([batch.X, target_numbers(batch.y), batch.weight]))
     with np.errstate(over="ignore"):
         total = int(ranks.sum(dtype=np.uint64))
         mixed = int((ranks * (ranks ^ _MIXED)).sum(dtype=np.uint64))
@@ -208,8 +204,3 @@ def joined_digest(n_rows: int, digests: Iterator[tuple[int, int]]) -> str:
     for total, mixed in digests:
         first, second = (first + total) % 2**64, (second + mixed) % 2**64
     return f"{n_rows}-{first:016x}-{second:016x}"
-
-
-def _number_of_text(text: str) -> float:
-    """Return a number for a text that is the same in every process."""
-    return float(crc32(text.encode()))

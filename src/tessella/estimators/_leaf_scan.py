@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,9 +56,10 @@ class Scan:
 def scan(source: RowSource, count: int, *, classify: bool, column: int = -1) -> Scan:
     """Read all rows once.
 
-    The sample has `count` rows whose features have the smallest hash values, so that it does not
+    The sample has the `count` distinct rows with the smallest hash values, so that it does not
     depend on the order of the rows, the rows with the smallest and the largest value of each
-    feature, so that the range of the sample is that of the data, and some rows of each class.
+    feature, so that the range of the sample is that of the data, and some rows of each class. Rows
+    with equal features and targets are merged, and their weights are added up.
 
     Parameters
     ----------
@@ -100,23 +102,31 @@ class _Held:
 
     def plus(self, other: _Held) -> _Held:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return _Held(*(np.concatenate(pair) for pair in pairs))
+        return _Held(*(np.concatenate(pair) for pair in pairs)).merged()
+
+    def merged(self) -> _Held:
+        """Return distinct rows in the order of their hash values, with their total weights."""
+        rank, first, place = np.unique(self.rank, return_index=True, return_inverse=True)
+        weight = np.bincount(place, self.weight).astype(np.float64, copy=False)
+        return _Held(self.X[first], self.y[first], weight, rank)
 
     def candidates(self, wanted: ScanSettings) -> _Held:
-        """Return the rows of smallest rank, of all rows and of each class."""
-        order = np.argsort(self.rank, kind="stable")
-        kept = order[: wanted.count]
+        """Return the first ones of rows in the order of their ranks, of all and of each class."""
+        kept = np.arange(len(self.rank)) < wanted.count
         if wanted.classify:
-            own = [order[self.y[order] == label][:_OF_EACH_CLASS] for label in np.unique(self.y)]
-            kept = np.unique(np.concatenate([kept, *own]))
+            _, code, count = np.unique(self.y, return_inverse=True, return_counts=True)
+            order = np.argsort(code, kind="stable")
+            place = np.arange(len(code)) - np.repeat(np.cumsum(count) - count, count)
+            kept[order[place < _OF_EACH_CLASS]] = True
         return self.subset(kept)
 
     def extremes(self) -> _Held:
-        """Return the rows with the smallest and the largest value of each feature."""
-        order = np.argsort(self.rank, kind="stable")  # of equal values, the same row is taken
-        X = self.X[order]
-        ends = np.concatenate([X.argmin(axis=0), X.argmax(axis=0)])
-        return self.subset(order[np.unique(ends)])
+        """Return the rows with the smallest and the largest value of each feature.
+
+        Rows are in the order of their hash values, so that of equal values the same row is taken.
+        """
+        ends = np.concatenate([self.X.argmin(axis=0), self.X.argmax(axis=0)])
+        return self.subset(np.unique(ends))
 
 
 @dataclass(frozen=True)
@@ -161,7 +171,7 @@ class Seen:
         if not len(used):
             return cls.nothing()
         X, y, weight = batch.X[used], batch.y[used], batch.weight[used]
-        rows = _Held(X, y, weight, row_hash(X))
+        rows = _Held(X, y, weight, row_hash(np.column_stack([X, target_numbers(y)]))).merged()
         classes, of_class = _weights_of_classes(y, weight) if wanted.classify else (None, {})
         return cls(
             n_rows=len(used),
@@ -209,8 +219,6 @@ class Seen:
         # A row at an end of the range may be among the others already.
         new = ~np.isin(self.extremes.rank, chosen.rank)
         chosen = chosen.plus(self.extremes.subset(new))
-        order = np.argsort(chosen.rank, kind="stable")
-        chosen = chosen.subset(order)
         labels = [] if self.classes is None else self.classes.tolist()
         return Scan(
             n_rows=self.n_rows,
@@ -224,6 +232,15 @@ class Seen:
             class_weight=np.array([self.of_class[label] for label in labels]),
             groups=self.groups,
         )
+
+
+def target_numbers(y: NDArray[Any]) -> FloatArray:
+    """Return targets as numbers; those of text are the same in every process."""
+    if y.dtype.kind in "biuf":
+        return y.astype(np.float64)
+    labels, place = np.unique(y, return_inverse=True)
+    numbers: FloatArray = np.array([crc32(str(label).encode()) for label in labels], dtype=float)
+    return numbers[place]
 
 
 def _weights_of_classes(

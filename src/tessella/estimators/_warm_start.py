@@ -44,6 +44,8 @@ class PreviousFit:
             return cls(estimator._start_kernel)
         if not hasattr(estimator, "kernel_"):
             return None
+        if hasattr(estimator, "leaves_"):  # whose coefficients are those of other machines
+            return cls(estimator.kernel_)
         standardised = estimator.dual_coef_ / estimator._target_scale
         given = support_to_given(estimator.support_, standardised, estimator._n_rows)
         return cls(estimator.kernel_, given, estimator._w_bound)

@@ -116,6 +116,9 @@ def _automatic_facts(model: Any) -> Rows:
     score = "accuracy" if hasattr(model, "classes_") else "R²"
     yield f"held-out {score}", f"{model.loo_score_:.4f}"
     yield "machines in the average", f"{len(model.members_):,}"
+    divided = [own.partition for own in model.members_ if own.partition.n_leaves > 1]
+    if divided:
+        yield "leaves", _leaves(sum(p.n_leaves for p in divided), sum(p.n_trees for p in divided))
     yield "largest certified gap", f"{model.gap_:.1e}"
     yield "search", "complete" if model.search_complete_ else "ended early"
     yield "seconds", f"{model.fit_time_:.1f}"
@@ -231,6 +234,8 @@ def _sizes(facts: Facts) -> Rows:
     ):
         if count is not None:
             yield name, f"{count:,}"
+    if facts.n_leaves is not None and facts.n_trees is not None:
+        yield "leaves", _leaves(facts.n_leaves, facts.n_trees)
     if facts.weighting is not None:
         yield "weighting", facts.weighting
     if len(facts.kernels) > 1:
@@ -240,6 +245,10 @@ def _sizes(facts: Facts) -> Rows:
         yield "side of P", ", ".join(f"{side:,}" for side in sides)
         if facts.ranks_are_quick:
             yield "rank of P", ", ".join(map(_span, facts.matrix_ranks()))
+
+
+def _leaves(leaves: int, trees: int) -> str:
+    return f"{leaves:,} in {trees} tree{'s' if trees > 1 else ''}"
 
 
 def _span(values: list[int]) -> str:

@@ -142,7 +142,12 @@ class Facts:
     features : int or None
         Number of features.
     support_vectors : int
-        Number of support vectors.
+        Number of support vectors. A model of several leaves has them in its leaves, and others in
+        its base function.
+    n_leaves : int or None
+        Number of leaves of all trees, for a model of several leaves.
+    n_trees : int or None
+        Number of trees, whose predictions are averaged.
     kernels : tuple of tuple of KernelPart
         Parts of each learned kernel. Most models have one kernel with one part. A sum of kernel
         sets has several parts, and a model with separate pairs of classes has several kernels.
@@ -163,6 +168,8 @@ class Facts:
     rows: int | None
     features: int | None
     support_vectors: int
+    n_leaves: int | None
+    n_trees: int | None
     kernels: tuple[tuple[KernelPart, ...], ...]
 
     @property
@@ -232,6 +239,7 @@ def facts_of(model: Any) -> Facts:
     histories = _as_list(getattr(model, "history_", None))
     ends = [history[-1] for history in histories if history]
     several = len(histories) > 1
+    partition = model.leaves_.partition if hasattr(model, "leaves_") else None
     return Facts(
         objective=float(model.objective_),
         lower_bound=float(model.lower_bound_),
@@ -248,6 +256,8 @@ def facts_of(model: Any) -> Facts:
         rows=getattr(model, "_n_rows", None),
         features=getattr(model, "n_features_in_", None),
         support_vectors=len(model.support_vectors_),
+        n_leaves=None if partition is None else partition.n_leaves,
+        n_trees=None if partition is None else partition.n_trees,
         kernels=tuple(tuple(kernel_parts(kernel)) for kernel in _as_list(model.kernel_)),
     )
 

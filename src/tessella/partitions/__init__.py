@@ -1,6 +1,6 @@
 """Partitions of rows into leaves, by trees of cuts."""
 
-from tessella.partitions._build import CutRule, cut_tree, grouped_tree
+from tessella.partitions._build import CutRule, cut_tree, grouped_tree, leading_gradients
 from tessella.partitions._partition import CutTree, Partition, UnknownGroupError, grafted
 
 __all__ = [
@@ -11,4 +11,5 @@ __all__ = [
     "cut_tree",
     "grafted",
     "grouped_tree",
+    "leading_gradients",
 ]

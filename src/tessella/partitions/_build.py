@@ -105,6 +105,28 @@ def grouped_tree(A: FloatArray, rule: CutRule, group: FloatArray, groups: FloatA
     return joined([cut_tree(A[group == own], rule) for own in groups], groups)
 
 
+def leading_gradients(gradients: FloatArray) -> FloatArray:
+    """Return one gradient for each row, for a function with several outputs.
+
+    Parameters
+    ----------
+    gradients : ndarray of shape (k, n_outputs, n_features)
+        Gradient of each output at each row.
+
+    Returns
+    -------
+    ndarray of shape (k, n_features)
+        Leading direction of the gradients of each row, as long as they are along it together.
+    """
+    if gradients.shape[1] == 1:
+        return gradients[:, 0]
+    leading = np.empty((len(gradients), gradients.shape[2]))
+    for own, result in zip(gradients, leading, strict=True):
+        _, size, directions = np.linalg.svd(own, full_matrices=False)
+        result[:] = size[0] * directions[0]
+    return leading
+
+
 class _Growth:
     """The cuts that have been made, and the rule of the next ones."""
 
@@ -123,11 +145,11 @@ class _Growth:
         if self._rule.rows is not None:
             known = np.arange(len(self._rule.rows))
         root = self._grow(np.arange(len(self._A)), known, known)
-        width = self._A.shape[1]
+        count, width = len(self._thresholds), self._A.shape[1]
         return CutTree(
-            directions=np.array(self._directions, dtype=np.float64).reshape(-1, width),
+            directions=np.array(self._directions, dtype=np.float64).reshape(count, width),
             thresholds=np.array(self._thresholds, dtype=np.float64),
-            sides=np.array(self._sides, dtype=np.intp).reshape(-1, 2),
+            sides=np.array(self._sides, dtype=np.intp).reshape(count, 2),
             roots=np.array([root], dtype=np.intp),
             groups=np.empty(0),
         )
@@ -177,7 +199,10 @@ class _Growth:
                 if not len(smaller):
                     continue
                 threshold = float(smaller.max())
-            return direction, threshold
+            # In the middle between two rows, so that rounding moves neither of them.
+            beyond = float(products[products > threshold].min())
+            middle = threshold + 0.5 * (beyond - threshold)
+            return direction, middle if middle < beyond else threshold
         return None
 
     def _directions_of(self, spread: FloatArray, trusted: IntArray | None) -> list[FloatArray]:

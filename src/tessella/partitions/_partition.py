@@ -203,6 +203,7 @@ class Partition:
         grouped = self.column != NO_COLUMN
         return (
             bool(self.trees)
+            and isinstance(self.column, int)
             and -1 <= self.column < n_features
             and all(tree.is_sound(n_scaled) for tree in self.trees)
             and all(bool(len(tree.groups)) == grouped for tree in self.trees)

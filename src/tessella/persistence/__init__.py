@@ -50,8 +50,9 @@ _FORMAT = ArchiveFormat(
     name="tessella-model",
     # 2: the parameter of a kernel may be weights or blocks, not only a matrix
     # 3: the scaling of a feature is a list of knots, not only an offset and a span
-    version=3,
-    oldest=3,
+    # 4: machines of automatic models have a base machine and a partition of several trees
+    version=4,
+    oldest=4,
     noun="model file",
     error=ModelFileError,
     others={

@@ -127,11 +127,11 @@ def check_model(model: Any) -> None:
     _check_classes(model)
     for name in ("support_vectors_", "dual_coef_", "intercept_", "_sample_rows", "_training_range"):
         _require_finite(name, getattr(model, name))
+    if "leaves_" in vars(model):
+        _check_leaves(model)
     _check_support(model)
     for kernel in kernel_list(model.kernel_):
         _check_kernel(kernel, model._sample_rows, model.n_features_in_)
-    if "leaves_" in vars(model):
-        _check_leaves(model)
     _check_parameters(model)
     _check_certificate(model)
     _check_history(model)

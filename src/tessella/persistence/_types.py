@@ -68,7 +68,7 @@ _PARTS = {
     "LogTarget": "tessella.automatic._targets",
     "MarginTarget": "tessella.automatic._targets",
     "Machine": "tessella.automatic._entries",
-    "Leaves": "tessella.automatic._leaves",
+    "BaseMachine": "tessella.automatic._machines",
     "FittedMachine": "tessella.automatic._machines",
 }
 # Objects that several parts of a model refer to, and that have to be one object again.

@@ -17,11 +17,12 @@ def source_of(X: Any, y: Any, sample_weight: Any = None) -> RowSource:
 
     Parameters
     ----------
-    X : path-like, object of pyarrow or array-like of shape (n_rows, n_features)
-        Path of Parquet files, dataset or table of pyarrow, or the features.
-    y : str or array-like of shape (n_rows,)
-        Name of the column of the target if X is a path or an object of pyarrow, otherwise the
-        targets.
+    X : RowSource, path-like, object of pyarrow or array-like of shape (n_rows, n_features)
+        A source, which is returned as it is, path of Parquet files, dataset or table of pyarrow, or
+        the features.
+    y : None, str or array-like of shape (n_rows,)
+        None if X is a source, name of the column of the target if X is a path or an object of
+        pyarrow, otherwise the targets.
     sample_weight : str or array-like of shape (n_rows,), optional
         Name of the column of the weights, or the weights, as for `y`.
 
@@ -31,6 +32,10 @@ def source_of(X: Any, y: Any, sample_weight: Any = None) -> RowSource:
         A :class:`ParquetSource` or an :class:`ArraySource`. Columns of a data frame name the
         features, and the frame is converted to an array as a whole.
     """
+    if isinstance(X, RowSource):
+        if y is not None or sample_weight is not None:
+            raise TypeError("A source has targets and weights itself: y must be None.")
+        return X
     if not _has_columns(X):
         return ArraySource(X, y, sample_weight, names_of(X))
     if not isinstance(y, str):
@@ -57,9 +62,10 @@ def is_stored(X: object) -> bool:
     Returns
     -------
     bool
-        True for paths, objects of pyarrow and arrays that map a file into memory (``np.memmap``).
+        True for sources, paths, objects of pyarrow and arrays that map a file into memory
+        (``np.memmap``).
     """
-    return _has_columns(X) or isinstance(X, np.memmap)
+    return _has_columns(X) or isinstance(X, (RowSource, np.memmap))
 
 
 def _has_columns(X: object) -> bool:

@@ -47,11 +47,14 @@ class GrowingArray:
 
     def finish(self) -> NDArray[Any]:
         """Return all rows as an array of shape (n_rows, n_columns), which must not be changed."""
-        if self._file is None or not self._n_rows:
+        if self._file is None:
             empty = np.empty((0, self._shape), dtype=self._dtype)
             return np.concatenate(self._blocks) if self._blocks else empty
-        self._file.flush()
-        shape = (self._n_rows, self._shape)
-        mapped = np.memmap(self._file, dtype=self._dtype, mode="r", shape=shape)
+        with self._file as file:  # which the map needs no longer once it exists
+            file.flush()
+            shape = (self._n_rows, self._shape)
+            if not self._n_rows:
+                return np.empty(shape, dtype=self._dtype)
+            mapped = np.memmap(file, dtype=self._dtype, mode="r", shape=shape)
         # A plain array: the map stays alive as its base.
         return np.asarray(mapped)

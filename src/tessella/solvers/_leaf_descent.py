@@ -72,7 +72,7 @@ class _Descent:
         value, slope = self._at(U)
         pairs: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=_MEMORY)
         values = [value]
-        while self._left:
+        while self._left > 0:
             step = quasi_newton_direction(slope, pairs)
             if not pairs:
                 length = max(float(np.linalg.norm(step)), 1e-300)
@@ -106,7 +106,7 @@ class _Descent:
     ) -> tuple[FloatArray, float, FloatArray] | None:
         """Return the first point along a step whose value is small enough."""
         falls, length = float(np.sum(slope * step)), 1.0
-        while self._left and length > _SHORTEST:
+        while self._left > 0 and length > _SHORTEST:
             new = U + length * step
             found, new_slope = self._at(new)
             if found <= value + _DECREASE * length * falls + 0.1 * self._tol * abs(value):

@@ -121,8 +121,8 @@ class LeavesSettings:
     least_moving: int = 8
     most_moving: int = 24_000
     curved: int = 32
-    directions: int = 32
-    whole: int = 64
+    directions: int = 16
+    whole: int = 36
     accuracy: float = 1e-2
     max_steps: int = 60
     joint_accuracy: float = 1e-3
@@ -175,6 +175,11 @@ class LeavesResult:
     def gap(self) -> float:
         """Relative gap between the bounds."""
         return relative_gap(self.value, self.lower)
+
+    @property
+    def stacked_intercepts(self) -> FloatArray:
+        """Offsets of the machines of all leaves, one after the other."""
+        return np.concatenate([np.empty(0), *self.intercepts])
 
 
 def solve_leaves(
@@ -420,8 +425,7 @@ class _LeavesRun:
         return as_solver_result(self._result(SolverStatus.INTERRUPTED), self.pool)
 
     def _result(self, status: SolverStatus) -> LeavesResult:
-        if not self._history:
-            self._history.append(self._entry(0.0))
+        history = self._history or [self._entry(0.0)]
         best, bound = self._best_names
         return LeavesResult(
             parameter=self._parameter,
@@ -431,7 +435,7 @@ class _LeavesRun:
             status=status,
             value=float(self._value),
             lower=float(self._bound),
-            history=tuple(self._history),
+            history=tuple(history),
             rounds=tuple(self._rounds),
         )
 
@@ -516,6 +520,8 @@ class _LeavesRun:
                 n_bytes += n_bytes_of(answer)
                 taken(k, answer)
                 done += 1
+                if answer.stopped is SolverStatus.INTERRUPTED:  # Ctrl-C within the machines
+                    raise KeyboardInterrupt
                 self._monitor.leaf(done, self.pool.n_leaves, lambda: self._unfinished(P))
         except KeyboardInterrupt:
             self._keep_part(P, total, done)
@@ -547,7 +553,7 @@ class _LeavesRun:
             status=result.status,
             parameter=P,
             w=self.pool.stacked("w"),
-            intercept=np.concatenate(result.intercepts),
+            intercept=result.stacked_intercepts,
             value=result.value,
             bound=result.lower,
             n_iter=len(result.history) - 1,
@@ -871,7 +877,7 @@ def as_solver_result(result: LeavesResult, pool: LeafPool) -> StackedLeavesResul
         status=result.status,
         parameter=result.parameter,
         w=pool.stacked(result.best),
-        intercept=np.concatenate(result.intercepts),
+        intercept=result.stacked_intercepts,
         value=result.value,
         bound=result.lower,
         n_iter=len(result.history) - 1,
@@ -883,6 +889,8 @@ def as_solver_result(result: LeavesResult, pool: LeafPool) -> StackedLeavesResul
 
 def n_bytes_of(value: Any) -> int:
     """Return the bytes of the arrays in an object, its attributes and its items."""
+    if isinstance(value, type | Enum):  # the members of an enumeration refer to each other
+        return 0
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, Enum):

@@ -124,7 +124,7 @@ def _member_faults(member: Any, rows: _Rows) -> list[str]:
     bounds = []
     for k, target in enumerate(outputs.T):
         own = Machine(everything, target, C, epsilon, machine.loss.name)
-        values = np.asarray(member.coef[:, k], Long), Long(member.intercept[0, k])
+        values = np.asarray(member.coef[0, :, k], Long), Long(member.intercept[0, k])
         bounds.append(_bounds(own, K, size, *values, target_size[:, k]))
     if machine.loss.name == "squared":  # one certificate for all outputs
         *sums, missed = zip(*bounds, strict=True)
@@ -264,7 +264,7 @@ def _outputs(member: Any) -> LongArray:
     machine = member.machine
     A = np.asarray(machine.space.coordinates, dtype=Long)
     K, _ = _kernel_and_size(machine.kernel, A)
-    scores = K @ np.asarray(member.coef, Long) + np.asarray(member.intercept[0], Long)
+    scores = K @ np.asarray(member.coef[0], Long) + np.asarray(member.intercept[0], Long)
     target = machine.target
     if target.name != "logarithm":
         return scores
