@@ -201,6 +201,11 @@ def test_columns_of_groups():
 # ---------------------------------------------------------------------------------- the leaves
 
 
+def base_scores(rows, n_jobs):
+    assert n_jobs == 3  # that of Spread
+    return rows[:, :2] - 1.0
+
+
 def cuts_of(X, largest, *, n_trees=2, column=-1):
     box = UnitBox.fit(X)
     groups = np.unique(X[:, column]) if column >= 0 else np.empty(0)
@@ -208,12 +213,12 @@ def cuts_of(X, largest, *, n_trees=2, column=-1):
     own = X[::3, column] if column >= 0 else np.empty(0)
     cuts = Cuts(largest, n_trees, column, groups, None, None, A, own)
     code = lambda y, weight: (y, 2.0 * weight)  # noqa: E731
-    return cuts, Spread(box, code, lambda rows: rows[:, :2] - 1.0, 2)
+    return cuts, Spread(box, code, base_scores, 2, 3)
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
 @pytest.mark.parametrize("column", [-1, 2])
-@pytest.mark.parametrize("coarse", [1 << 27, 4000])
+@pytest.mark.parametrize("coarse", [1 << 27, 8000, 4000])
 def test_every_row_is_in_one_leaf_of_each_tree(on_disk, column, coarse, monkeypatch):
     monkeypatch.setattr("tessella.estimators._leaf_store._COARSE_BYTES", coarse)
     rng = np.random.default_rng(0)
@@ -281,12 +286,21 @@ def test_equal_rows_are_one_row_of_their_leaf():
         assert np.array_equal(getattr(again, name), getattr(leaf, name))
 
 
-def test_a_coarse_leaf_has_its_part_of_the_sample():
+def test_a_coarse_leaf_has_its_part_of_the_sample(monkeypatch):
+    # 70 percent of these bytes are 500 rows of 7 columns.
+    monkeypatch.setattr("tessella.estimators._leaf_store._COARSE_BYTES", 40_001)
     X = np.random.default_rng(0).random((3000, 2))
     cuts, spread = cuts_of(X, 10)
-    tree = cuts.coarse_tree(0, 3000, 500)
-    assert tree.n_leaves == 7  # 1,000 rows of the sample stand for 3,000, and 166 for 500
-    assert np.bincount(tree.leaf_of(spread.box.apply(X))).max() < 600
+    first, second = cuts.coarse(3000, 7).trees
+    assert first.n_leaves == 7  # 1,000 rows of the sample stand for 3,000, and 166 for 500
+    for tree in (first, second):
+        assert np.bincount(tree.leaf_of(spread.box.apply(X))).max() < 600
+    assert first.thresholds[0] != second.thresholds[0]
+    # Rows that one task can hold are not divided before.
+    assert [tree.n_leaves for tree in cuts.coarse(500, 7).trees] == [1, 1]
+    # A leaf is not divided either.
+    monkeypatch.setattr("tessella.estimators._leaf_store._COARSE_BYTES", 1)
+    assert cuts_of(X, 3000)[0].coarse(3000, 7).n_leaves == 2
 
 
 def test_support_of_a_leaf():
@@ -318,7 +332,8 @@ def test_sizes_are_those_of_the_problems():
         count = targets.n_machines
         rows = LocalRows(Batches(X, y), 1, on_disk=False)
         cuts, spread = cuts_of(X, 50)
-        spread = Spread(spread.box, spread.code, lambda A, n=count: np.zeros((len(A), n)), count)
+        zeros = lambda A, _, n=count: np.zeros((len(A), n))  # noqa: E731
+        spread = Spread(spread.box, spread.code, zeros, count, None)
         rows.divide(300, cuts, spread)
         sizes = rows.sizes(targets)
         for k in range(rows.store.n_leaves):

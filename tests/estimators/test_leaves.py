@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from estimators.leaf_cases import (
@@ -398,6 +402,28 @@ def test_few_leaves_are_kept_ready(monkeypatch, fitted):
         )
         assert held == predictor._n_ready <= 2 * most
         assert predictor._ready
+
+
+def test_two_threads_that_prepare_one_leaf_count_it_once(fitted):
+    model = fitted["regression"]
+    predictor = LeavesPredictor(
+        model.kernel_, model.support_vectors_, model.dual_coef_, model.leaves_, model.intercept_
+    )
+    own = model.leaves_.support_of(0)
+    # Each of them was there before the other one has kept its own.
+    made = [model.kernel_.predictor(X[:2], np.ones((2, 1))) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        kept = list(pool.map(lambda one: predictor._kept(0, one, own.stop - own.start), made))
+    assert kept[0] is kept[1]
+    assert predictor._ready == {0: kept[0]}
+    assert predictor._n_ready == own.stop - own.start > 0
+
+
+def test_a_lock_of_the_predictor_is_not_copied(fitted):
+    model = fitted["regression"]
+    expected = model.predict(NEW)
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert np.array_equal(other.predict(NEW), expected)
 
 
 def test_scores_of_single_leaves_add_up(fitted):

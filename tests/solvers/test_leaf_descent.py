@@ -107,9 +107,9 @@ def test_a_large_cone_is_solved_in_a_face(loss, C):
     assert result.gap <= 1e-2
     assert result.status is SolverStatus.OPTIMAL
     whole = stacked(leaves)
-    again = whole.certificate(result.parameter, pool.stacked("best"))
+    again = whole.certificate(result.parameter, pool.stacked(result.best))
     assert result.value == pytest.approx(again.upper, rel=1e-8)
-    assert result.lower == pytest.approx(whole.at(pool.stacked("bound")).lower, rel=1e-8)
+    assert result.lower == pytest.approx(whole.at(pool.stacked(result.bound)).lower, rel=1e-8)
 
 
 # ------------------------------------------------------------------------------- pools and kernels
@@ -168,7 +168,7 @@ def test_a_run_that_is_stopped_within_the_passes_keeps_the_best():
     result, pool = solved(leaves, tol=1e-6, settings=LeavesSettings(), max_iter=2)
     assert result.status is SolverStatus.MAX_ITER
     assert len(result.history) == 3
-    again = stacked(leaves).certificate(result.parameter, pool.stacked("best"))
+    again = stacked(leaves).certificate(result.parameter, pool.stacked(result.best))
     assert result.value == pytest.approx(again.upper, rel=1e-8)
 
 

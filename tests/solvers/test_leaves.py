@@ -122,9 +122,9 @@ def test_the_answer_is_the_optimum_of_the_stack_of_all_machines(case):
     assert result.lower <= reference.value * (1 + 1e-7)
     assert reference.bound * (1 - 1e-7) <= result.value <= reference.value * (1 + 2e-4)
     # The bounds are those that the whole problem proves with the same parameter and dual vectors.
-    again = whole.certificate(result.parameter, pool.stacked("best"))
+    again = whole.certificate(result.parameter, pool.stacked(result.best))
     assert result.value == pytest.approx(again.upper, rel=1e-9)
-    assert result.lower == pytest.approx(whole.at(pool.stacked("bound")).lower, rel=1e-9)
+    assert result.lower == pytest.approx(whole.at(pool.stacked(result.bound)).lower, rel=1e-9)
     assert np.concatenate(result.intercepts) == pytest.approx(again.intercept, abs=1e-9)
 
 
@@ -246,6 +246,35 @@ def test_ctrl_c_keeps_the_leaves_that_are_done(n_jobs):
     assert result.value == pytest.approx(again.upper, rel=1e-9)
     constants = sum(leaf.dual.primal_loss(np.zeros(leaf.dual.size))[1] for leaf in leaves)
     assert result.value < constants
+
+
+class HalfCopied(LocalLeaves):
+    """Leaves of which Ctrl-C comes in the middle of a copy of the best dual vectors."""
+
+    left = 0
+
+    def copy(self, source, target):
+        self.left -= "best" in target
+        if self.left or "best" not in target:
+            super().copy(source, target)
+            return
+        for k in range(self.n_leaves // 2):
+            self.set_vector(target, k, self.vector(source, k))
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("copies", [2, 3, 4])
+def test_ctrl_c_while_vectors_are_copied_leaves_the_last_pair_whole(copies):
+    leaves = some_leaves(300, 6)
+    pool = HalfCopied.of(leaves, 1)
+    pool.left = copies
+    cone = leaves[0].bound().cone
+    result = solve_leaves(pool, cone, cone.centre, tol=1e-9, learned=True)
+    assert pool.left == 0
+    assert result.status is SolverStatus.INTERRUPTED
+    again = stacked(leaves).certificate(result.parameter, pool.stacked(result.best))
+    assert result.value == pytest.approx(again.upper, rel=1e-9)
+    assert np.concatenate(result.intercepts) == pytest.approx(again.intercept, abs=1e-9)
 
 
 def test_other_exceptions_are_passed_on_and_no_thread_remains():

@@ -39,6 +39,8 @@ from tessella.svm import InteriorPoint, relative_gap
 FloatArray = NDArray[np.float64]
 
 _NAME = "leaves"
+_BEST = ("best", "other best")  # names of dual vectors that attain the value, in turn
+_BOUND = "bound"  # name of those that prove the bound
 _MANY_ITERATIONS = 1000  # of the solver of the sample
 
 
@@ -279,6 +281,16 @@ def solve_leaves(
     return run.to_end(learned, settings)
 
 
+@dataclass(frozen=True)
+class _Pair:
+    """A parameter with dual vectors of the pool, and the value that they attain."""
+
+    value: float
+    parameter: Point
+    intercepts: list[FloatArray]
+    name: str
+
+
 class _LeavesRun:
     """State of a run: the best certified answer, its history, and the clock."""
 
@@ -303,11 +315,9 @@ class _LeavesRun:
         self._history: list[IterationRecord] = []
         self._rounds: list[Round] = []
         self._n_svm = self._svm_iter = self._n_newton = 0
-        self._parameter = parameter0
         self._plain: list[LeafEvidence] = []
-        self._intercepts: list[FloatArray] = []
-        self._value, self._bound = np.inf, -np.inf
-        self._best_names = ("best", "bound")
+        self._best = _Pair(np.inf, parameter0, [], _BEST[1])
+        self._bound = -np.inf
 
     # ------------------------------------------------------------------------------ the clock
 
@@ -332,12 +342,12 @@ class _LeavesRun:
     @property
     def gap(self) -> float:
         """Best certified relative gap so far."""
-        return relative_gap(self._value, self._bound) if np.isfinite(self._value) else np.inf
+        return relative_gap(self.value, self._bound) if np.isfinite(self.value) else np.inf
 
     @property
     def value(self) -> float:
         """Best certified upper bound so far."""
-        return self._value
+        return self._best.value
 
     def to_end(self, learned: bool, settings: LeavesSettings) -> LeavesResult:
         """Run until a reason to stop, and return the best answer."""
@@ -345,15 +355,15 @@ class _LeavesRun:
             with limit_blas():
                 self._begin()
                 rounds = _Rounds(self, settings)
-                status = rounds.run(self._parameter, learned)
+                status = rounds.run(self._best.parameter, learned)
         except StopRun as stop:
             status = stop.status
         except KeyboardInterrupt:
-            if not self._intercepts:
+            if not self._best.intercepts:
                 raise
             status = SolverStatus.INTERRUPTED
         except MemoryError:
-            if not self._intercepts:
+            if not self._best.intercepts:
                 raise
             status = SolverStatus.OUT_OF_MEMORY
         if status is not SolverStatus.INTERRUPTED and self.gap <= self.tol:
@@ -363,7 +373,7 @@ class _LeavesRun:
     def _begin(self) -> None:
         """Certify the dual vectors of zeros, and those of an earlier run."""
         self._monitor.phase(f"intercepts of {self.pool.n_leaves} leaves")
-        P = self._parameter
+        P = self._best.parameter
         total = self._summed("certify", certify_leaf, lambda _: (P,), read="zero", keep=self._plain)
         self.keep(P, total, "zero")
         for number, (known, w) in enumerate(self._monitor.known()):
@@ -383,14 +393,14 @@ class _LeavesRun:
     def keep(self, P: Point, total: SumOfLeaves, name: str) -> Certificate:
         """Keep a parameter with dual vectors if one of their bounds is the best so far."""
         certificate = total.certificate()
-        best, bound = self._best_names
         if np.isfinite(certificate.lower) and certificate.lower > self._bound:
+            self.pool.copy(name, _BOUND)
             self._bound = certificate.lower
-            self.pool.copy(name, bound)
-        if np.isfinite(certificate.upper) and certificate.upper < self._value:
-            self._value, self._parameter = certificate.upper, P
-            self._intercepts = total.intercepts
-            self.pool.copy(name, best)
+        if np.isfinite(certificate.upper) and certificate.upper < self.value:
+            # Ctrl-C may come at any time: the last pair stays whole until there is another one.
+            other = _BEST[self._best.name == _BEST[0]]
+            self.pool.copy(name, other)
+            self._best = _Pair(certificate.upper, P, total.intercepts, other)
         return certificate
 
     def record(self, step: float) -> None:
@@ -411,7 +421,7 @@ class _LeavesRun:
         return IterationRecord(
             iteration=len(self._history),
             time=time.monotonic() - self._begun,
-            value=float(self._value),
+            value=float(self.value),
             bound=float(self._bound),
             gap=float(self.gap),
             step=float(step),
@@ -426,14 +436,14 @@ class _LeavesRun:
 
     def _result(self, status: SolverStatus) -> LeavesResult:
         history = self._history or [self._entry(0.0)]
-        best, bound = self._best_names
+        best = self._best
         return LeavesResult(
-            parameter=self._parameter,
-            best=best,
-            bound=bound,
-            intercepts=self._intercepts,
+            parameter=best.parameter,
+            best=best.name,
+            bound=_BOUND,
+            intercepts=best.intercepts,
             status=status,
-            value=float(self._value),
+            value=float(best.value),
             lower=float(self._bound),
             history=tuple(history),
             rounds=tuple(self._rounds),
@@ -546,7 +556,6 @@ class _LeavesRun:
 
     def _unfinished(self, P: Point) -> SolverResult:
         """Return the parameter of a pass that is not finished, with the dual vectors so far."""
-        _, bound = self._best_names
         result = self._result(SolverStatus.INTERRUPTED)
         return SolverResult(
             solver=_NAME,
@@ -559,7 +568,7 @@ class _LeavesRun:
             n_iter=len(result.history) - 1,
             n_svm=self._n_svm,
             history=result.history,
-            w_bound=self.pool.stacked(bound),
+            w_bound=self.pool.stacked(_BOUND),
         )
 
     @property
