@@ -208,7 +208,7 @@ def cuts_of(X, largest, *, n_trees=2, column=-1):
     own = X[::3, column] if column >= 0 else np.empty(0)
     cuts = Cuts(largest, n_trees, column, groups, None, None, A, own)
     code = lambda y, weight: (y, 2.0 * weight)  # noqa: E731
-    return cuts, Spread(box, code, lambda rows: rows[:, :2] - 1.0, 2)
+    return cuts, Spread(box, code, lambda rows, n_jobs: rows[:, :2] - 1.0, 2)
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
@@ -318,7 +318,9 @@ def test_sizes_are_those_of_the_problems():
         count = targets.n_machines
         rows = LocalRows(Batches(X, y), 1, on_disk=False)
         cuts, spread = cuts_of(X, 50)
-        spread = Spread(spread.box, spread.code, lambda A, n=count: np.zeros((len(A), n)), count)
+        spread = Spread(
+            spread.box, spread.code, lambda A, n_jobs, n=count: np.zeros((len(A), n)), count
+        )
         rows.divide(300, cuts, spread)
         sizes = rows.sizes(targets)
         for k in range(rows.store.n_leaves):
