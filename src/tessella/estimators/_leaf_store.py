@@ -137,10 +137,10 @@ class Cuts:
             Number of columns of a block of a store.
         """
         most = max(self.largest, int(_FILLED * _COARSE_BYTES / (8 * width)))
-        trees = [self._coarse_tree(tree, n_rows, most) for tree in range(self.n_trees)]
+        trees = [self.coarse_tree(tree, n_rows, most) for tree in range(self.n_trees)]
         return Partition(tuple(trees), self.column)
 
-    def _coarse_tree(self, tree: int, n_rows: int, most: int) -> CutTree:
+    def coarse_tree(self, tree: int, n_rows: int, most: int) -> CutTree:
         """Return a tree, cut by the sample, whose leaves have about `most` of all rows."""
         largest = len(self.sample) if n_rows <= most else int(len(self.sample) * most / n_rows)
         largest = max(1, largest)
@@ -172,7 +172,7 @@ class Spread:
     code: Callable[[NDArray[np.generic], FloatArray], tuple[FloatArray, FloatArray]]
     base: Callable[[FloatArray, int | None], FloatArray]
     n_machines: int
-    n_jobs: int | None
+    n_jobs: int | None = None
 
     def rows_of(self, batch: Batch) -> RowsOfLeaf:
         """Return the rows of positive weight of a batch."""
