@@ -192,15 +192,30 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _of_tree(pid: int) -> tuple[int, int]:
-    """Resident bytes and ticks of processor time of a process and all that it started."""
-    page = os.sysconf("SC_PAGE_SIZE")
+    """Resident bytes and ticks of processor time of a process and all that it started.
+
+    Pages of files that are mapped into memory do not count: the system takes them back whenever
+    other memory is needed.
+    """
     resident = ticks = 0
     for each in _tree(pid):
         fields = _stat(each)
         if fields is not None:
-            resident += int(fields[21]) * page
+            resident += _private_bytes(each, int(fields[21]))
             ticks += int(fields[11]) + int(fields[12])
     return resident, ticks
+
+
+def _private_bytes(pid: int, pages: int) -> int:
+    """Resident bytes that belong to no file; all resident pages where the system does not tell."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    parts = [line.split() for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
+    if not parts:
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    return 1024 * sum(int(part[1]) for part in parts)
 
 
 def _tree(pid: int) -> list[int]:
