@@ -2,6 +2,7 @@
 
 from tessella.estimators._checkpoint import CheckpointError
 from tessella.estimators._classifier import LearnedKernelSVC
+from tessella.estimators._leaf_model import BaseFunction, FittedLeaves
 from tessella.estimators._outside import ExtrapolationWarning, OutsideCount
 from tessella.estimators._paper import paper_settings
 from tessella.estimators._regressor import LearnedKernelSVR
@@ -9,8 +10,10 @@ from tessella.estimators._ridge import LearnedKernelRidge
 from tessella.estimators._ridge_classifier import LearnedKernelRidgeClassifier
 
 __all__ = [
+    "BaseFunction",
     "CheckpointError",
     "ExtrapolationWarning",
+    "FittedLeaves",
     "LearnedKernelRidge",
     "LearnedKernelRidgeClassifier",
     "LearnedKernelSVC",
