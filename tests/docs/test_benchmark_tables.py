@@ -59,7 +59,7 @@ def test_tables_are_rectangular(tables, tmp_path):
     for path in (p for p in tmp_path.iterdir() if p.read_text()):
         lines = [li for li in path.read_text().splitlines() if li.startswith("|")]
         assert len({len(re.findall(r"(?<!\\)\|", li)) for li in lines}) == 1, path.name
-        assert len(lines) > 3
+        assert len(lines) >= 3  # names, a rule, and a row at least: some scripts measure one fit
 
 
 def test_tables_of_long_scripts_are_included_once_they_are_there(tables, tmp_path):
