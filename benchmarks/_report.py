@@ -20,7 +20,7 @@ from tessella_bench._machine import (  # noqa: F401
 )
 from tessella_bench.figures._record import PACKAGES, plain, write_json
 
-_NOT_SETTINGS = {"output", "fresh"}
+_NOT_SETTINGS = {"output", "fresh", "folder", "remove"}  # places, and what is kept there
 
 
 def versions() -> dict[str, str | None]:

@@ -31,9 +31,9 @@ from tessella.solvers import (
 from tessella.solvers import fixed as solve_fixed
 from tessella.solvers._curvature import curvature
 from tessella.solvers._iterate import best_iterate
+from tessella.solvers._leaf_run import n_bytes_of
 from tessella.solvers._leaf_tasks import Wanted, solve_leaf
 from tessella.solvers._quadratic_model import QuadraticModel
-from tessella.solvers.leaves import n_bytes_of
 from tessella.svm import DualProblem
 
 EVERYTHING = LeavesSettings(curved=10**6, moving=10**6)

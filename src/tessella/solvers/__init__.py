@@ -31,6 +31,7 @@ Measurements are on the page "Benchmarks" of the documentation (``docs/benchmark
 from tessella.solvers._estimate import Estimate
 from tessella.solvers._fallback import run_solver
 from tessella.solvers._leaf_pool import LeafPool, LocalLeaves
+from tessella.solvers._leaf_run import LeavesResult, StackedLeavesResult, as_solver_result
 from tessella.solvers._leaf_tasks import LeafProblem
 from tessella.solvers._monitor import Monitor, Monitors
 from tessella.solvers._progress import TablePrinter
@@ -48,13 +49,7 @@ from tessella.solvers.fixed import fixed
 from tessella.solvers.frank_wolfe import frank_wolfe
 from tessella.solvers.hybrid import hybrid
 from tessella.solvers.joint import joint
-from tessella.solvers.leaves import (
-    LeavesResult,
-    LeavesSettings,
-    StackedLeavesResult,
-    as_solver_result,
-    solve_leaves,
-)
+from tessella.solvers.leaves import LeavesSettings, solve_leaves
 from tessella.solvers.newton import NewtonSettings, newton
 from tessella.solvers.sdp import sdp
 from tessella.solvers.simple_mkl import simple_mkl
